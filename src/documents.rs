@@ -74,7 +74,7 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]
     text
 }
 
-/// How alpha* is found without a flow.
+/// Says how alpha* is found without a flow.
 fn method(scheme: SchemeName) -> String {
     let law = scheme.entry();
     let fixed = match law.made_of {
@@ -140,7 +140,7 @@ fn verifiers() -> String {
     )
 }
 
-/// How the ledger stands, in a sentence.
+/// Says how the ledger stands, in a sentence.
 fn claims() -> String {
     let ledger = ledger();
     let stand = |verdict| ledger.iter().filter(move |claim| claim.expected == verdict);
@@ -186,7 +186,7 @@ fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// How many problem files there are.
+/// Counts the problem files.
 fn problems() -> usize {
     let mut found = Vec::new();
     files_below(&root().join("problems"), &[".toml", ".json"], &mut found);
@@ -347,14 +347,14 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands between `open` and the next `close`, each time.
+/// Finds what stands between `open` and the next `close`, each time.
 fn between<'a>(text: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
     text.split(open)
         .skip(1)
         .filter_map(move |rest| Some(rest.split_once(close)?.0))
 }
 
-/// What is wrong with a link of a document, if anything is.
+/// Says what is wrong with a link of a document, if anything is.
 fn fault(document: &Path, text: &str, link: &str) -> Option<String> {
     if link.contains("://") {
         return None;
@@ -503,7 +503,7 @@ fn files_that_documents_and_sources_name_exist() {
     assert!(named.len() > 30, "{}", named.len());
 }
 
-/// Whether the crate has what a path such as `row::Row` or `LevelPlan::law` names: the
+/// Tells whether the crate has what a path such as `row::Row` or `LevelPlan::law` names: the
 /// files of its modules, and its other names somewhere in them.
 fn is_in_the_crate(path: &str) -> bool {
     let mut names = path.split("::").peekable();

@@ -12,7 +12,7 @@ pub(crate) fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Ve
     all
 }
 
-/// The same by a key, each key with all that has it.
+/// Groups pairs by a key, each key with all that has it.
 pub(crate) fn grouped<K: PartialEq, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {

@@ -106,7 +106,7 @@ fn schema(name: &str) -> Schema {
     }
 }
 
-/// What a doc comment says to readers of JSON: its first paragraph, without links of Rust.
+/// Makes a doc comment what readers of JSON need: its first paragraph, without links of Rust.
 fn plain(description: &str) -> String {
     let first = description.split("\n\n").next().unwrap_or_default();
     let line = first.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -226,7 +226,7 @@ impl AuditArgs {
         Ok(settings)
     }
 
-    /// What a server counted, held against the rows.
+    /// Holds what a server counted against the rows.
     fn counted(&self, log: &Log, settings: &Settings) -> Result<Option<CountsReport>, CliError> {
         let (Some(rule), false) = (self.rule, self.counters.is_empty()) else {
             return Ok(None);

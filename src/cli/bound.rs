@@ -54,7 +54,7 @@ fn rules<'a>(texts: impl Iterator<Item = &'a Decoded>) -> Vec<RuleName> {
     })
 }
 
-/// As `decode.json` has it.
+/// Returns the bound as `decode.json` has it.
 pub(super) fn object<'a>(trees: &[DraftedTree], texts: impl Iterator<Item = &'a Decoded>) -> Value {
     let estimate = |one: &Estimate| json!({"mean": one.mean, "ci95": one.ci95});
     let bound = tree_bound(trees);
@@ -77,7 +77,7 @@ pub(super) fn object<'a>(trees: &[DraftedTree], texts: impl Iterator<Item = &'a 
     })
 }
 
-/// The same in words: what is possible, then verifier by verifier.
+/// Puts that in words: what is possible, then verifier by verifier.
 pub(super) fn in_words(bound: &Value) -> Vec<String> {
     let plus_minus = |value: &Value| {
         let number = |value: &Value| value.as_f64().unwrap_or(0.0);

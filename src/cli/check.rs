@@ -62,7 +62,7 @@ pub(super) struct CheckArgs {
 /// What `--claims` says to leave the whole ledger out.
 const NONE: &str = "none";
 
-/// Which claims are asked for; all where none is named.
+/// Returns which claims are asked for; all where none is named.
 fn asked(names: &[String]) -> Result<impl Fn(&str) -> bool, CliError> {
     let known = ledger();
     for name in names.iter().filter(|name| *name != NONE) {
@@ -192,7 +192,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     Ok(Verdict::of(run.is_ok()))
 }
 
-/// Whether this version's ledger has a claim of that name.
+/// Tells whether this version's ledger has a claim of that name.
 fn is_known(id: &str) -> bool {
     ledger().iter().any(|claim| claim.id == id)
 }

@@ -7,7 +7,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use std::io::StdoutLock;
 
-/// What begins and what ends a style.
+/// Returns what begins and what ends a style.
 pub(super) fn ends(style: Style) -> [String; 2] {
     [style.render().to_string(), style.render_reset().to_string()]
 }

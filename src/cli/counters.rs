@@ -93,7 +93,7 @@ fn batch(text: &str) -> Result<Batch, String> {
         .ok_or_else(|| wrong.to_owned())
 }
 
-/// What rounds cost, as counts take it.
+/// Returns what rounds cost, as counts take it.
 fn costs(timings: &Timings) -> counters::Costs {
     counters::Costs {
         target_step: timings.target_step.seconds,
@@ -185,7 +185,7 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
     Ok(Verdict::Agrees)
 }
 
-/// What files say was counted.
+/// Reads what files say was counted.
 pub(super) fn counted(
     paths: &[PathBuf],
     from: Option<Source>,

@@ -281,7 +281,7 @@ mod with_models {
         Ok(Verdict::Agrees)
     }
 
-    /// What `length --timings` reads: medians of all steps. Nothing if some kind of step was
+    /// Makes what `length --timings` reads: medians of all steps. Nothing if some kind of step was
     /// never run, as where every text is one token.
     fn timings(times: &StepTimes) -> Option<Timings> {
         let measured = |seconds: &[f64]| {

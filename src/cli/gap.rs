@@ -66,7 +66,7 @@ pub struct GapArgs {
 }
 
 impl GapArgs {
-    /// What is asked, as far as no log is open.
+    /// Reads what is asked, as far as no log is open.
     fn asked(&self, common: &Common) -> Result<Asked, CliError> {
         let asked = Asked {
             depths: Counts::all(&self.depth).into_iter().collect(),
@@ -91,7 +91,7 @@ pub struct GapOptions {
 }
 
 impl GapOptions {
-    /// What is asked of logs.
+    /// Reads what is asked of logs.
     ///
     /// # Errors
     /// Settings out of range; files of times that cannot be read, or lack some.
@@ -476,7 +476,7 @@ pub(super) fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What the report's words mean, for `--help`.
+/// Says what the report's words mean, for `--help`.
 pub(super) fn definitions() -> String {
     printed::definitions(gap::definitions(Settings::BLOCK_LENGTH))
 }

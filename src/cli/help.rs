@@ -50,7 +50,7 @@ pub(super) fn arranged(program: Command) -> Command {
     })
 }
 
-/// What is printed for `-h` where these arguments ask for it: help of a command, or of all.
+/// Returns what is printed for `-h` where these arguments ask for it: help of a command, or of all.
 pub(super) fn asked_short(args: &[OsString], program: Command) -> Option<String> {
     let words = args.iter().skip(1).map(|word| word.to_string_lossy());
     let mut command = None;
@@ -106,7 +106,7 @@ fn short(program: Command, name: Option<&str>, width: usize) -> String {
     out
 }
 
-/// What short help explains below its headings, in their order, and the names of other options.
+/// Writes what short help explains below its headings, in order, and the names of other options.
 fn options(out: &mut String, command: &Command, width: usize) {
     let is_named = |arg: &&Arg| matches!(arg.get_long().and_then(place), Some((_, true)));
     let titles = HEADINGS.lines().filter_map(|line| line.split(": ").next());

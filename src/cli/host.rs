@@ -130,7 +130,7 @@ impl Host {
         }
     }
 
-    /// What was taken last.
+    /// Returns what was taken last, and forgets it.
     pub(super) fn made(&self) -> Option<MadeReport> {
         self.lock(&self.0.made).take()
     }

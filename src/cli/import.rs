@@ -139,7 +139,7 @@ fn command(args: &ImportArgs) -> String {
     command.into_line()
 }
 
-/// What was made, and what to do with it.
+/// Prints what was made, and what to do with it.
 fn print(made: &Imported, args: &ImportArgs) {
     let temperature = made.temperature_applied;
     println!(

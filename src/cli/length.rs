@@ -145,7 +145,7 @@ impl LengthArgs {
         })
     }
 
-    /// What is kept of the draft's row.
+    /// Returns what is kept of the draft's row.
     fn draft_cuts(&self) -> Result<Cuts, CliError> {
         let cuts = self.draft.cuts(&self.ordered);
         match cuts.check("draft-") {

@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<Summary, CliError> {
     })
 }
 
-/// What a file is that is no summary, as far as it says so.
+/// Says what a file is that is no summary, as far as it says so.
 fn other_file(text: &str) -> Option<String> {
     let document: serde_json::Value = serde_json::from_str(text).ok()?;
     let has = |field: &str| document.get(field).is_some();

@@ -185,7 +185,7 @@ fn parsed(args: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches)
 }
 
-/// What a refused value is probably meant to be, of the names that the refusal lists.
+/// Guesses what a refused value is meant to be, of the names that the refusal lists.
 fn meant_by(refusal: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(value)) = refusal.get(ContextKind::InvalidValue) else {
         return None;
@@ -273,7 +273,7 @@ fn start_threads(wanted: usize, quiet: bool) {
     }
 }
 
-/// How many threads of `most` can be started at once.
+/// Counts the threads of `most` that can be started at once.
 fn startable(
     most: usize,
     spawn: &dyn Fn(Box<dyn FnOnce() + Send>) -> std::io::Result<std::thread::JoinHandle<()>>,

@@ -117,7 +117,7 @@ impl ModelArgs {
         })
     }
 
-    /// What is quick to refuse, before what is slow to load.
+    /// Reads prompts and codec: what is quick to refuse, before what is slow to load.
     pub fn read(&self) -> Result<(Vec<Prompt>, TextCodec), CaptureError> {
         let stop = match (self.no_stop, self.stop.as_slice()) {
             (true, _) => Stop::Never,
@@ -184,7 +184,7 @@ impl ModelArgs {
     }
 }
 
-/// Whether progress is for somebody to see.
+/// Tells whether progress is for somebody to see.
 pub(super) fn shown(common: &Common) -> bool {
     common.format == Format::Text && !common.quiet
 }
@@ -219,7 +219,7 @@ impl Interrupt {
         &self.flag
     }
 
-    /// That it came, with the exit code that a shell expects then.
+    /// Makes the error that says so, with the exit code that a shell expects then.
     pub fn error(&self, message: String) -> CliError {
         let signal = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
         CliError::Interrupted { message, signal }

@@ -90,7 +90,7 @@ impl Counts {
         given.iter().flat_map(|counts| counts.0.clone()).collect()
     }
 
-    /// The same for options that take numbers up to `most`.
+    /// Reads options that take numbers up to `most`.
     pub(super) fn up_to(text: &str, most: usize) -> Result<Self, String> {
         let counts: Self = text.parse()?;
         match counts.0.iter().find(|&&n| n == 0 || n > most) {
@@ -302,7 +302,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// What the report says beside what is measured.
+    /// Returns what the report says beside what is measured.
     pub(super) fn given(&self, common: &Common) -> Result<Given, CliError> {
         let cost = self.costs.cost_ratio.as_ref();
         if let Some(cost) = cost.filter(|_| !common.quiet) {
@@ -368,7 +368,7 @@ impl Costs {
         }
     }
 
-    /// As they were given.
+    /// Records them as they were given.
     pub(super) fn record(&self, command: &mut Recorded) {
         command
             .option(
@@ -416,7 +416,7 @@ fn engine_help() -> String {
 }
 
 impl Drafting {
-    /// As it was given.
+    /// Records it as it was given.
     pub(super) fn record(&self, command: &mut Recorded) {
         command.option("engine", self.engine.map(EngineName::word));
     }

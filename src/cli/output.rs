@@ -26,7 +26,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether all is well.
+    /// The status of a run in which all is well, or is not.
     pub(super) fn of(ok: bool) -> Self {
         if ok { Self::Agrees } else { Self::Disagrees }
     }

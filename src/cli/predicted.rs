@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 
-/// Why nothing is expected of a rule's rounds given a text, where that is so.
+/// Says why nothing is expected of a rule's rounds given a text, where that is so.
 pub(super) fn refused(rule: RuleName, law: SchemeName) -> Option<String> {
     let why = match rule.entry() {
         entry if entry.from_leaves.is_some() && law.entry().children.is_none() => format!(
@@ -51,7 +51,7 @@ pub(super) enum Drafted {
     Paths([usize; 2]),
 }
 
-/// What is expected of a text's rounds; nothing of a text with a token that the target's run
+/// Predicts a text's rounds; nothing of a text with a token that the target's run
 /// over the whole text gives no probability, as at ties of logits.
 pub(super) fn of_text(
     decoder: &mut Decoder,
@@ -85,8 +85,8 @@ pub(super) fn of_text(
     }
 }
 
-/// Whether the target gives every token of a text a probability. `take` is given each position with
-/// both laws as rows, its token, and whether this and all tokens before it have one.
+/// Tells whether the target gives every token of a text a probability. `take` is given each
+/// position with both laws as rows, its token, and whether this and all tokens before it have one.
 fn by_rows(
     decoder: &mut Decoder,
     prompt: &EncodedPrompt,
@@ -283,7 +283,7 @@ pub(super) fn totals<'a>(
     })
 }
 
-/// The same in words, a line.
+/// Puts them in words, a line.
 pub(super) fn in_words(totals: &Value) -> String {
     let one = |what: &str, numbers: &Value| {
         let number = |name: &str| numbers[name].as_f64().unwrap_or(0.0);

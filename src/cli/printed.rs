@@ -31,7 +31,7 @@ pub(super) fn deliver(
     }
 }
 
-/// What a report's words mean, for `--help`.
+/// Says what a report's words mean, for `--help`.
 pub(super) fn definitions(words: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
     let mut text = "Definitions:\n".to_owned();
     for (name, meaning) in words {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// What a file is called, without its folder.
+/// Returns what a file is called, without its folder.
 pub(super) fn file_name(path: &Path) -> String {
     crate::files::name(path)
 }

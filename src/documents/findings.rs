@@ -119,7 +119,7 @@ pub(super) fn first() -> String {
     )
 }
 
-/// The same on lines of a first page.
+/// Breaks that into lines of a first page.
 pub(super) fn first_lines() -> String {
     let mut lines = vec![String::new()];
     for word in first().split(' ') {
@@ -164,13 +164,13 @@ impl Heads {
         self.rows(of, "|depth|one sampled draft|one likeliest|")
     }
 
-    /// What likeliest tokens reach in trees that follow the text.
+    /// Returns what likeliest tokens reach in trees that follow the text.
     fn following(&self, of: usize) -> &str {
         let (_, behind) = self.0[of].split_once(" reach ").unwrap();
         behind.split_once(" at a threshold").unwrap().0
     }
 
-    /// What recursive rejection of four drafts leaves of the optimum, by depth and head.
+    /// Returns what recursive rejection of four drafts leaves of the optimum, by depth and head.
     fn losses() -> Vec<f64> {
         let of = |name: &str| {
             let logs = serde_json::from_str(&text(&format!("reports/qwen-head/{name}.json")));
@@ -218,7 +218,7 @@ fn strata() -> Holes {
     ]
 }
 
-/// What recursive rejection of so many i.i.d. drafts leaves of the optimum, log by log.
+/// Returns what recursive rejection of so many i.i.d. drafts leaves of the optimum, log by log.
 fn losses(logs: &LogComparison, at: f64, drafts: usize) -> Vec<f64> {
     let rates = |what: Option<&str>| -> Vec<f64> {
         let mut all = logs.rates.iter();

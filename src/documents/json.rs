@@ -19,13 +19,13 @@ fn name_of(reference: &str) -> &str {
     reference.rsplit('/').next().unwrap_or(reference)
 }
 
-/// Whether a definition is an object whose fields are described by themselves.
+/// Tells whether a definition is an object whose fields are described by themselves.
 fn has_fields(definition: &Value) -> bool {
     definition["properties"].is_object()
 }
 
 impl Described<'_> {
-    /// What values a schema takes, in a word or a few.
+    /// Says what values a schema takes, in a word or a few.
     fn kind(&self, schema: &Value) -> String {
         if let Some(reference) = schema["$ref"].as_str() {
             let name = name_of(reference);

@@ -6,7 +6,7 @@ use crate::once::each_once;
 use clap::{Arg, ArgAction, Command};
 use std::collections::BTreeMap;
 
-/// What an option is called, with its value.
+/// Returns what an option is called, with its value.
 fn label(arg: &Arg) -> String {
     let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     let names = arg.get_value_names().unwrap_or_default();
@@ -28,7 +28,7 @@ fn label(arg: &Arg) -> String {
     }
 }
 
-/// What an option does, its default and the values that it takes.
+/// Says what an option does, its default and the values that it takes.
 fn meaning(arg: &Arg) -> String {
     // A list is for the terminal alone.
     let whole = arg

@@ -108,7 +108,7 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
     all.into_iter().flatten()
 }
 
-/// What every word of the report means.
+/// Says what every word of the report means.
 pub fn definitions() -> Vec<(String, String)> {
     glossary::of("audit")
 }
@@ -184,7 +184,7 @@ fn looked(report: &AuditReport) -> String {
     }
 }
 
-/// Whose p it is.
+/// Says whose p it is.
 fn whose(report: &AuditReport) -> String {
     let mut words = match report.rows_from {
         Some(RowsFrom::EngineProcessed) => {
@@ -250,7 +250,7 @@ fn lead(report: &AuditReport) -> Vec<Block> {
     lead
 }
 
-/// What was found against the engine, and what to do.
+/// Lists what was found against the engine, and what to do.
 fn findings(report: &AuditReport) -> Vec<String> {
     let broken = report.hard_checks.iter();
     let broken = broken.filter(|check| check.violations > 0);
@@ -289,7 +289,7 @@ fn findings(report: &AuditReport) -> Vec<String> {
     items
 }
 
-/// What comes nearest, where no law explains the log by far.
+/// Says what comes nearest, where no law explains the log by far.
 fn nearest(report: &AuditReport) -> String {
     let near: Vec<String> = (report.suspects.iter().take(3))
         .map(|one| format!("{} (1e{:+.0})", one.words, one.log10_e_value))
@@ -371,7 +371,7 @@ fn verdicts(report: &AuditReport) -> Table {
     }
 }
 
-/// What the guarantee takes for granted of random numbers.
+/// Says what the guarantee takes for granted of random numbers.
 fn provided(report: &AuditReport) -> &'static str {
     let requests = &report.requests;
     match (requests.fresh > 1, requests.averaged > 0) {
@@ -397,7 +397,7 @@ fn hard_checks(report: &AuditReport) -> Table {
     Table::new("hard-checks", "", columns).rows(rows)
 }
 
-/// What has evidence, for logs.
+/// Tabulates what has evidence, for logs.
 fn suspects(report: &AuditReport) -> Table {
     let columns = head("suspect | what it says | what to do | #log10 of its likelihood");
     let rows = report.suspects.iter().map(|one| {
@@ -414,7 +414,7 @@ fn suspects(report: &AuditReport) -> Table {
     )
 }
 
-/// What this log would have shown, and what it would not.
+/// Tabulates what this log would have shown, and what it would not.
 fn excluded(report: &AuditReport) -> Table {
     let columns = head("cause | size | #TV of a step | #tokens it takes | would have been found");
     let rows = report.excluded.iter().map(|one| {

@@ -48,7 +48,7 @@ fn remarks(all: impl IntoIterator<Item = (String, String)>) -> impl Iterator<Ite
     all.map(|(remark, names)| Block::Paragraph(format!("{}: {remark}", names.join(", "))))
 }
 
-/// Why there is no answer.
+/// Says why there is no answer.
 fn unrun<A: Reported>(outcome: &Outcome<A>) -> Option<String> {
     Some(format!("{}: {}", outcome.status(), outcome.reason()?))
 }

@@ -9,7 +9,7 @@ use crate::page::words::{count, counted, percent};
 /// A z that text drawn from its rows hardly has; none has [`NOT_DRAWN`].
 const SURPRISING: f64 = 4.0;
 
-/// Where the text is not drawn from its rows: then this comes first, and nothing is advised.
+/// Says that the text is not drawn from its rows: this comes first, and nothing is advised.
 pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
     let z = surprise?.not_drawn()?;
     Some(format!(
@@ -21,14 +21,14 @@ pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
     ))
 }
 
-/// Where the draft's rows are about other positions: this comes first too, and nothing is advised.
+/// Says that the draft's rows are of other positions: this comes first too, and nothing is advised.
 pub(super) fn strange_draft(fit: Option<&DraftFit>) -> Option<String> {
     let words = strange_words(fit?)?;
     let rest = words.strip_prefix("the").unwrap_or(&words);
     Some(format!("The{rest}, so that nothing is advised."))
 }
 
-/// What is strange about a draft's rows.
+/// Says what is strange about a draft's rows.
 pub fn strange_words(fit: &DraftFit) -> Option<String> {
     let share = |x: f64| format!("{x:.3}").replacen("0.", ".", 1);
     if let Some(off) = fit.misplaced() {
@@ -60,7 +60,7 @@ pub fn strange_words(fit: &DraftFit) -> Option<String> {
     })
 }
 
-/// That masks count, of logs that have some.
+/// Says that masks count, of logs that have some.
 pub(super) fn masked(is_masked: bool) -> Option<String> {
     is_masked.then(|| {
         "The log's masks (allowed) are applied to the target's rows, and not to the draft's."

@@ -40,7 +40,7 @@ pub(super) fn with_decimals(value: f64, decimals: usize) -> String {
     signed(format!("{:.decimals$}", 100.0 * value))
 }
 
-/// With a minus sign instead of a hyphen, and without one where nothing is left.
+/// Puts a minus sign in place of a hyphen, and none where nothing is left.
 fn signed(text: String) -> String {
     match text.strip_prefix('-') {
         Some(digits) if digits.chars().all(|c| c == '0' || c == '.') => digits.to_owned(),
@@ -58,7 +58,7 @@ pub(super) fn in_percent(value: f64) -> String {
     with_decimals(value, decimals(size))
 }
 
-/// The same with its sign always, of a difference.
+/// Puts a difference in percent, always with its sign.
 pub(super) fn signed_percent(value: f64) -> String {
     let text = in_percent(value);
     match value > 0.0 {
@@ -82,7 +82,7 @@ pub(super) fn plus_minus(estimate: &Estimate) -> String {
     }
 }
 
-/// The same for a difference, with its sign always.
+/// Puts a difference in words with ±, always with its sign.
 pub(super) fn signed_plus_minus(estimate: &Estimate) -> String {
     let sign = |value: f64, text: String| match value > 0.0 {
         true => format!("+{text}"),
@@ -102,7 +102,7 @@ pub(super) fn bounds(estimate: &Estimate) -> Option<String> {
     Some(format!("in [{}, {}]", ends[0], ends[1]))
 }
 
-/// How far full rows may be from these numbers, where their bounds are nearer than ±.
+/// Says how far full rows may be from these numbers, where their bounds are nearer than ±.
 pub(super) fn cut<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> Option<String> {
     let halves = estimates.filter(|estimate| estimate.open().is_none());
     let halves = halves.filter_map(|estimate| estimate.truncation);
@@ -127,8 +127,8 @@ pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
     }
 }
 
-/// Which of two means is larger, where their intervals, or those of their bounds, do not meet.
-/// Less than a paired difference would tell, for numbers that have none.
+/// Tells which of two means is larger, where their intervals, or those of their bounds, do not
+/// meet. Less than a paired difference would tell, for numbers that have none.
 pub(super) fn larger(one: &Estimate, other: &Estimate) -> Option<Ordering> {
     let ends = |estimate: &Estimate| {
         let [low, high] = estimate.ci95;
@@ -190,7 +190,7 @@ pub(super) fn entry(estimate: &Estimate, how: &str) -> Entry {
     }
 }
 
-/// The same for a difference, with its sign always.
+/// Makes the entry of a difference, always with its sign.
 pub(super) fn signed_entry(estimate: &Estimate, how: &str) -> Entry {
     Entry {
         text: signed_plus_minus(estimate),
@@ -203,7 +203,7 @@ pub(super) fn signed_entry(estimate: &Estimate, how: &str) -> Entry {
     }
 }
 
-/// How a number of this kind came about, with the widest enclosure.
+/// Says how a number of this kind came about, with the widest enclosure.
 pub(super) fn exactness(kind: Kind, width: f64) -> String {
     match kind {
         Kind::Exact => "exact".to_owned(),
@@ -238,7 +238,7 @@ impl Tally {
         }
     }
 
-    /// The same, and what is shown of the number.
+    /// Adds a number, and returns what is shown of it.
     pub fn entry(
         &mut self,
         estimate: &Estimate,
@@ -250,7 +250,7 @@ impl Tally {
         entry(estimate, &exactness(kind, width))
     }
 
-    /// The same of a difference.
+    /// Adds a difference, and returns what is shown of it.
     pub fn signed_entry(
         &mut self,
         estimate: &Estimate,
@@ -317,7 +317,7 @@ const KINDS: [(Kind, &str, &str); 4] = [
     ),
 ];
 
-/// What each kind means, of those that are there: as the page calls it, and in words.
+/// Says what each kind means, of those that are there: as the page calls it, and in words.
 pub(super) fn meanings(kinds: &[Kind]) -> Vec<(String, String)> {
     KINDS
         .iter()

@@ -176,7 +176,7 @@ pub(crate) fn json(run: &CheckRun) -> Json<'_> {
     }
 }
 
-/// What is wrong, a line each, and how the run came out.
+/// Says what is wrong, a line each, and how the run came out.
 pub fn in_short(run: &CheckRun) -> Page {
     let changed = run
         .claims
@@ -274,7 +274,7 @@ pub fn ledger(run: &CheckRun, command: &str) -> Page {
     }
 }
 
-/// What there is to a claim.
+/// Says what there is to a claim.
 fn reasons(checked: &Checked) -> [Block; 4] {
     let claim = &checked.claim;
     let files = claim.counterexamples.iter();
@@ -328,7 +328,7 @@ fn problems(run: &CheckRun) -> Option<Section> {
     (!run.problems.is_empty()).then_some(section)
 }
 
-/// What contradicts a claim, in words.
+/// Says what contradicts a claim.
 fn violation(checked: &Checked) -> &str {
     let found = checked.finding.violation.as_deref();
     found.unwrap_or("no violation found")

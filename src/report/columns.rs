@@ -11,7 +11,7 @@ pub(super) fn head(names: &str) -> Vec<Column> {
     names.split(" | ").map(column).collect()
 }
 
-/// The same, if they are there at all.
+/// Heads these columns, if they are there at all.
 pub(super) fn head_if(is_there: bool, names: &str) -> Vec<Column> {
     match is_there {
         true => head(names),
@@ -19,7 +19,7 @@ pub(super) fn head_if(is_there: bool, names: &str) -> Vec<Column> {
     }
 }
 
-/// The same below a name that spans them.
+/// Heads these columns below a name that spans them.
 pub(super) fn head_below(over: &str, names: &str) -> Vec<Column> {
     let columns = head(names).into_iter();
     columns.map(|column| column.over(over)).collect()

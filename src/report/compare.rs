@@ -156,7 +156,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     blocks
 }
 
-/// What changes are worth on these logs, at the temperature and with the number of drafts that
+/// Says what changes are worth on these logs, at the temperature and with the number of drafts that
 /// summaries speak of.
 fn advice(comparison: &LogComparison) -> Option<Said> {
     let at = headline_temperature(comparison)?;
@@ -179,7 +179,7 @@ fn not_drawn(comparison: &LogComparison) -> impl Iterator<Item = Block> {
     })
 }
 
-/// What has to be known of the logs: once where it is the same of all, else with their names.
+/// Says what has to be known of the logs: once where it is the same of all, else with their names.
 fn cautions(comparison: &LogComparison) -> Vec<String> {
     type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
     let looping =
@@ -212,7 +212,7 @@ fn cautions(comparison: &LogComparison) -> Vec<String> {
     all
 }
 
-/// Which later logs are of the text of the first, in a sentence for all that have as much in
+/// Says which later logs are of the text of the first, in a sentence for all that have as much in
 /// common with it, and which are not.
 fn pairings(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
@@ -240,7 +240,7 @@ fn pairings(comparison: &LogComparison) -> Vec<Block> {
     groups.iter().map(block).collect()
 }
 
-/// How far a log's overlap and optima are from the first one's: at the temperature and with
+/// Says how far a log's overlap and optima are from the first one's: at the temperature and with
 /// the number of drafts that summaries speak of.
 fn headline_sentence(
     comparison: &LogComparison,
@@ -455,7 +455,7 @@ fn logs(comparison: &LogComparison) -> Section {
     )
 }
 
-/// What stands on this page, in words.
+/// Says what stands on this page.
 fn definitions(comparison: &LogComparison) -> Section {
     let mut words = glossary::of::<Vec<_>>("compare");
     let is_shown = |word: &str| match word.split_once(' ') {

@@ -78,7 +78,7 @@ fn numbers(report: &CountersReport) -> String {
     }
 }
 
-/// What to set, and how sure that is.
+/// Says what to set, and how sure that is.
 fn advice(report: &CountersReport) -> String {
     if report.lengths.is_empty() {
         return format!(
@@ -117,7 +117,7 @@ fn advice(report: &CountersReport) -> String {
     )
 }
 
-/// How much quicker that length is; what its bracket leaves, where only that is known.
+/// Says how much quicker that length is; what its bracket leaves, where only that is known.
 fn speed(best: &Best) -> String {
     match best.speedup_between {
         Some(ends) => range(ends, |end| decimals(end, 2)),
@@ -165,7 +165,7 @@ fn verdict(report: &CountersReport, best: &Best) -> String {
     )
 }
 
-/// How far such a number was off.
+/// Says how far such a number was off.
 fn stated(at: &AtLength) -> Entry {
     at.stated_error.map_or_else(Entry::none, |[low, high]| {
         let end = |share: f64| format!("{:+.2}", 100.0 * share).replace('-', "−");
@@ -216,7 +216,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     ))
 }
 
-/// From the shortest length to the longest of those that rounds ran or are part of rounds that ran.
+/// Compares the shortest and the longest length that rounds ran, or that is part of such rounds.
 fn longer(report: &CountersReport) -> Option<String> {
     let is_known = |at: &&AtLength| matches!(at.kind, Kind::Counted | Kind::Prefix);
     let known = || report.lengths.iter().filter(is_known);
@@ -274,7 +274,7 @@ fn figure(report: &CountersReport) -> Option<Figure> {
     })
 }
 
-/// What the requests of each group put out, beside all of them.
+/// Shows what the requests of each group put out, beside all of them.
 fn by_group(report: &CountersReport) -> Option<Section> {
     if report.groups.is_empty() {
         return None;
@@ -428,7 +428,7 @@ fn ran(report: &CountersReport) -> Section {
     )
 }
 
-/// What tools mean by an acceptance rate or length.
+/// Shows what tools mean by an acceptance rate or length.
 fn tools() -> Section {
     Section::new(
         "tools",

@@ -16,7 +16,7 @@ pub(in crate::report) fn with_models<'a>(
     each_once(std::iter::once(first).chain(pairs)).join(" · ")
 }
 
-/// What was measured, by its contents.
+/// Names what was measured, by its contents.
 pub(in crate::report) fn files(files: &[FileDigest]) -> Option<Fact> {
     let first = files.first()?;
     let all = files.iter();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Prompts below which an interval is rough.
 pub(super) const FEW: usize = 10;
 
-/// How much text of which models.
+/// Says how much text of which models it is.
 pub(super) fn subtitle(of: &MeasuredTexts) -> String {
     let extent = format!(
         "{} of {}, temperature {}",
@@ -23,7 +23,7 @@ pub(super) fn subtitle(of: &MeasuredTexts) -> String {
     with_models(extent, of.logs.iter().map(|log| &log.metadata))
 }
 
-/// What a page is about and, unless the text or the draft is not that of the rows, what it finds.
+/// Says what a page is about and, if the text and the draft are those of the rows, what it finds.
 pub(super) fn title(
     about: &str,
     of: &MeasuredTexts,
@@ -38,7 +38,7 @@ pub(super) fn title(
     }
 }
 
-/// Behind a speed-up whose interval holds 1.
+/// Says, behind a speed-up, that its interval holds 1.
 pub(super) fn unsure(speedup: &Estimate) -> &'static str {
     if speedup.ci95[0] <= 1.0 {
         " (the interval holds 1: these prompts do not show a gain)"
@@ -87,7 +87,7 @@ pub(super) fn lead(
     blocks
 }
 
-/// What the surprise of the text says.
+/// Says what the surprise of the text tells.
 pub(super) fn drawn(surprise: &Surprise) -> String {
     match surprise.z {
         Some(z) => format!(
@@ -179,7 +179,7 @@ fn facts(log: &TextLog) -> Vec<Fact> {
     facts
 }
 
-/// What logs cannot tell.
+/// Lists what logs cannot tell.
 pub(super) fn left_out(lines: &[String]) -> Option<Section> {
     sections::left_out("What this log cannot tell, and what would.", lines)
 }

@@ -28,13 +28,13 @@ pub(super) fn of_table(
     table.map(|table| Section::new(id, title, purpose, [Block::Table(table)]))
 }
 
-/// What words mean.
+/// Says what words mean.
 pub(super) fn definitions(purpose: &'static str, words: Vec<(String, String)>) -> Section {
     let words = Block::Definitions(words);
     Section::new("definitions", "Definitions", purpose, [words])
 }
 
-/// What a report leaves out, if it does.
+/// Lists what a report leaves out, if it does.
 pub(super) fn left_out(purpose: &'static str, lines: &[String]) -> Option<Section> {
     let list = Block::List(lines.to_vec());
     (!lines.is_empty()).then(|| Section::new("left-out", "Left out", purpose, [list]).main())

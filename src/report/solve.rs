@@ -59,7 +59,7 @@ pub fn page(solution: &Solution) -> Page {
     problems::page(&solution.problem, answer, wrong, lines, [methods(solution)])
 }
 
-/// What every method found, or why it was not run.
+/// Shows what every method found, or why it was not run.
 fn methods(solution: &Solution) -> Section {
     let all = || solution.methods.iter();
     let skipped = all().filter_map(|run| match &run.outcome {

@@ -28,7 +28,7 @@ pub fn page(found: &Verification) -> Page {
     )
 }
 
-/// What every verifier does, or why it was not run.
+/// Shows what every verifier does, or why it was not run.
 fn verifiers(found: &Verification) -> Section {
     let all = || found.verifiers.iter();
     let rows = all()
@@ -85,7 +85,7 @@ pub fn line(found: &Verification) -> Vec<(Column, String)> {
     problems::line(&found.problem, columns, (found.runs(), found.is_ok()))
 }
 
-/// What the table has no room for.
+/// Says what the table has no room for.
 fn remarks(measured: &Measured) -> Vec<String> {
     let rate = &measured.membership;
     let sampled = rate.sampling().map(|Sampling { confidence, samples, seed }| {

@@ -40,7 +40,7 @@ impl Place {
 /// How many symbolic links are followed, which is as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// Whether a link stands for a file that this process has open, such as `/dev/stdout`.
+/// Tells whether a link stands for a file that this process has open, such as `/dev/stdout`.
 fn is_open_file(link: &Path) -> bool {
     link.starts_with("/proc") || link.starts_with("/dev/fd")
 }
@@ -177,7 +177,7 @@ impl Staged {
         file.finish()
     }
 
-    /// Where the file will be, behind all links.
+    /// Returns where the file will be, behind all links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -290,7 +290,7 @@ pub fn remove_strays(folder: &Path, prefix: &str) {
     }
 }
 
-/// The same for who holds the folder's lock.
+/// Removes them for who holds the folder's lock.
 pub fn remove_unheld(folder: &Path, prefix: &str) {
     for (path, _held) in unheld(folder, prefix, FileType::is_file) {
         let _ = std::fs::remove_file(path);
@@ -345,7 +345,7 @@ impl UnfinishedFolder {
         }
     }
 
-    /// Where it is meanwhile.
+    /// Returns where it is meanwhile.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -385,8 +385,8 @@ fn remove_stray_folders(around: &Path, prefix: &str) {
     }
 }
 
-/// Whether files can be made in a folder, or in the nearest that is there of
-/// those it would be made in. Leaves nothing behind.
+/// Checks that files can be made in a folder, or in the nearest that is there of those it would be
+/// made in. Leaves nothing behind.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let mut here = path;
     while !here.exists() {
@@ -419,7 +419,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of a file that is text.
+/// Reads a file that is text, of at most so many bytes.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
@@ -429,7 +429,7 @@ pub fn read_lines(path: &Path, most: u64) -> io::Result<String> {
     text(read_line_bytes(path, most)?)
 }
 
-/// The same of a file that need not be text.
+/// Reads such a file that need not be text.
 pub fn read_line_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut file = BufReader::new(File::open(path)?);
     let mut bytes = Vec::new();
@@ -456,8 +456,8 @@ fn too_large(most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
-/// What a file or folder is called, without the folders around it. `.`, `..` and the like have
-/// the name of the folder that they lead to.
+/// Returns what a file or folder is called, without the folders around it. `.`, `..` and the like
+/// have the name of the folder that they lead to.
 pub fn name(path: &Path) -> String {
     let own = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
     own(path)

@@ -6,12 +6,12 @@ use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the work gives for each piece.
+/// Returns what the work gives for each piece.
 pub fn each<P: Sync, T: Send>(pieces: &[P], work: impl Fn(&P) -> T + Sync) -> Vec<T> {
     each_number(pieces.len(), |number| work(&pieces[number]))
 }
 
-/// What the work gives for each number below `count`.
+/// Returns what the work gives for each number below `count`.
 pub fn each_number<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let found: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     run(count, &|number| {
@@ -28,8 +28,8 @@ pub fn each_number<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> V
     results
 }
 
-/// What the work gives for each piece, or the error of the first piece that has one, whatever came
-/// first in time. What stands behind a piece that failed is not begun after it.
+/// Returns what the work gives for each piece, or the error of the first piece that has one,
+/// whatever came first in time. What stands behind a piece that failed is not begun after it.
 ///
 /// # Errors
 /// Those of the work.

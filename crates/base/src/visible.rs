@@ -32,7 +32,7 @@ fn is_hidden(c: char) -> bool {
     }
 }
 
-/// The same in one line.
+/// Makes text visible in one line.
 pub fn one_line(text: &str) -> String {
     visible(text.replace(['\n', '\t'], " "))
 }

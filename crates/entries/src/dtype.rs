@@ -36,12 +36,12 @@ impl Dtype {
         }
     }
 
-    /// Whether entries are floating point.
+    /// Tells whether entries are floating point.
     pub fn is_float(self) -> bool {
         !matches!(self, Self::I32 | Self::I64 | Self::U8)
     }
 
-    /// How far the sum of a row of probabilities of this type may be from 1.
+    /// Returns how far the sum of a row of probabilities of this type may be from 1.
     ///
     /// Rounding alone moves it by up to half a unit of each entry, and entries
     /// below the smallest subnormal number vanish: 2e-3 at V = 49,152 in f16.

@@ -32,7 +32,7 @@ impl Form {
         Self::NegativeBase10,
     ];
 
-    /// What shows it, and what it is.
+    /// Says what shows it, and what it is.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Probabilities => "entries are in [0, 1] and sum to 1: these are probabilities",
@@ -46,7 +46,7 @@ impl Form {
         }
     }
 
-    /// How natural logarithms are made of them.
+    /// Says how natural logarithms are made of them.
     pub fn cure(self) -> &'static str {
         match self {
             Self::Probabilities => "take natural logarithms",
@@ -58,7 +58,7 @@ impl Form {
         }
     }
 
-    /// What is said of rows that are called logits and are this. `instead` begins the cure of
+    /// Refuses rows that are called logits and are this. `instead` begins the cure of
     /// probabilities.
     pub fn refusal(self, instead: &str) -> String {
         let cure = match self {
@@ -71,7 +71,7 @@ impl Form {
         )
     }
 
-    /// What a unit of an entry adds to the natural logarithm; of probabilities nothing.
+    /// Returns what a unit of an entry adds to the natural logarithm; of probabilities nothing.
     pub fn factor(self) -> Option<f64> {
         use std::f64::consts::{LN_2, LN_10};
         match self {
@@ -180,7 +180,7 @@ pub struct FormGuard {
 }
 
 impl FormGuard {
-    /// For rows of a type.
+    /// A guard for rows of a type.
     pub fn new(dtype: Dtype) -> Self {
         Self {
             tolerance: dtype.sum_tolerance(),
@@ -198,7 +198,7 @@ impl FormGuard {
         })
     }
 
-    /// Whether no further row could tell anything.
+    /// Tells whether no further row could tell anything.
     pub fn is_done(&self) -> bool {
         self.possible.is_empty() || self.looked >= LOOKED_AT
     }
@@ -228,7 +228,7 @@ impl FormGuard {
         });
     }
 
-    /// What all rows are that were looked at, and the first that shows it.
+    /// Returns what all rows are that were looked at, and the first that shows it.
     pub fn found(&self) -> Option<(Form, usize)> {
         let narrow = self.tolerance <= Dtype::F32.sum_tolerance();
         let enough = |shown: usize| shown >= 2 || (shown == 1 && self.looked == 1 && narrow);

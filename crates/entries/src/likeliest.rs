@@ -12,7 +12,7 @@ pub struct Likeliest {
 }
 
 impl Likeliest {
-    /// Of a row, with the ids of its tokens if they are not their places. `None` where it lists no token.
+    /// Finds it, given the ids of tokens if they are not their places. `None` where none is listed.
     ///
     /// ```
     /// use specgap_entries::Likeliest;

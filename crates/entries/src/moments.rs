@@ -12,8 +12,8 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Of a logged row of logarithms, or of probabilities, with what its entries become at a
-    /// temperature.
+    /// The moments of a logged row of logarithms, or of probabilities, with what its entries become
+    /// at a temperature.
     pub fn new(row: &[f64], logarithms: bool, temperature: f64, probabilities: &[f64]) -> Self {
         let top = probabilities.iter().copied().fold(0.0, f64::max);
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -27,7 +27,7 @@ fn needs(from: Rule, to: Rule) -> Needs {
     }
 }
 
-/// The same as a number; a rule of as many passes as it takes comes behind one of a fixed number.
+/// Ranks a change: a rule of as many passes as it takes comes behind one of a fixed number.
 fn effort(from: Rule, to: Rule) -> u8 {
     2 * needs(from, to) as u8 + u8::from(to.1 == VerifierName::LEVEL)
 }
@@ -44,7 +44,7 @@ fn engines_of(now: &str) -> Vec<String> {
 }
 
 impl Pages<'_> {
-    /// From what is done now with several drafts to the best that can be done, at each place.
+    /// Lists changes from what is done now with several drafts to the best, at each place.
     pub(super) fn changes(&self, one_draft: &[OneDraft]) -> Vec<Change> {
         let mut all = of_one_draft(one_draft);
         for place in self.places().filter(|place| place.drafts > 1) {

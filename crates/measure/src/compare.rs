@@ -178,7 +178,7 @@ pub struct ComparedEstimate {
 type SizedTally<'a> = (&'a Tally, &'a [(usize, u64)]);
 
 impl LogComparison {
-    /// Of summaries of one log each, and what each but the first has in common with the
+    /// Compares summaries of one log each, with what each but the first has in common with the
     /// first. `options` are those of the command, each after a space.
     pub fn new(summaries: &[Summary], pairings: &[Pairing], options: &str) -> Self {
         let name = |summary: &Summary| Some(summary.logs.values().next()?.summary.name.clone());

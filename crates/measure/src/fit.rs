@@ -45,8 +45,8 @@ pub struct DraftFit {
 }
 
 impl DraftFit {
-    /// Of (overlap, overlap with other positions, coverage, positions) by prompt; `None` of too few
-    /// positions.
+    /// Sums (overlap, overlap with other positions, coverage, positions) by prompt; `None` of too
+    /// few positions.
     #[must_use]
     pub fn new(prompts: &[[f64; 4]]) -> Option<Self> {
         let sum = |at: usize| prompts.iter().map(|one| one[at]).sum::<f64>();
@@ -62,8 +62,8 @@ impl DraftFit {
         })
     }
 
-    /// Of rows of a log at a temperature; `None` of too few, of rows that cannot be read, which a
-    /// measurement refuses, and of lists of nothing but the text's own tokens.
+    /// Measures rows of a log at a temperature; `None` of too few, of rows that cannot be read,
+    /// which a measurement refuses, and of lists of nothing but the text's own tokens.
     #[must_use]
     pub fn of(log: &Log, temperature: f64) -> Option<Self> {
         let lists = Lists::new(log).ok()?;

@@ -359,7 +359,7 @@ impl Metric {
         }
     }
 
-    /// The same rate with another row of the draft; nothing of what is no rate.
+    /// Returns the same rate with another row of the draft; nothing of what is no rate.
     pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
         let rate = match self {
             Self::Overlap { .. } => Redrafted::Overlap,

@@ -54,7 +54,7 @@ pub struct OwnRate {
 }
 
 impl From<f64> for OwnRate {
-    /// Of a rule that says what it accepts, and nothing else.
+    /// The rate of a rule that says what it accepts, and nothing else.
     fn from(membership: f64) -> Self {
         Self {
             membership,
@@ -135,7 +135,7 @@ pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// As options name several of a kind: `2,3`.
+/// Joins several as options name them: `2,3`.
 pub(super) fn by_commas<T: ToString>(all: &[T]) -> String {
     let words: Vec<String> = all.iter().map(ToString::to_string).collect();
     words.join(",")
@@ -269,7 +269,7 @@ impl OwnRule {
         Self::checked(told, Some(Arc::new(rate))).map_err(GapError::Settings)
     }
 
-    /// Of a summary: without a function.
+    /// A rule of a summary: without a function.
     pub(super) fn carried(told: &RuleTold) -> Result<Self, String> {
         Ok(Self::checked(told.clone(), None)?.words(&told.words))
     }
@@ -292,14 +292,14 @@ impl OwnRule {
         Ok(Self { told, function })
     }
 
-    /// What it does, in one line, for the page's definitions.
+    /// Says what it does, in one line, for the page's definitions.
     #[must_use]
     pub fn words(mut self, words: &str) -> Self {
         self.told.words = one_line(words);
         self
     }
 
-    /// What tells this rule from others of its name: a hash of its source, or a version.
+    /// Says what tells this rule from others of its name: a hash of its source, or a version.
     ///
     /// Summaries of parts are merged only where both name one digest, or were made in one
     /// process with one function: a report of two rules under one name would be of neither.

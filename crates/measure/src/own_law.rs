@@ -169,7 +169,7 @@ impl OwnLaw {
         })
     }
 
-    /// Of a summary, without a function: a law that is made so.
+    /// A law of a summary, without a function: one that is made so.
     pub(super) fn carried(told: &LawTold, made: SchemeName) -> Result<Self, String> {
         Ok(Self::checked(told.clone(), made, None)?.words(&told.words))
     }
@@ -179,14 +179,14 @@ impl OwnLaw {
         self.told.clone()
     }
 
-    /// What it drafts, in one line, for the page's definitions.
+    /// Says what it drafts, in one line, for the page's definitions.
     #[must_use]
     pub fn words(mut self, words: &str) -> Self {
         self.told.words = one_line(words);
         self
     }
 
-    /// What tells this law from others of its name, as
+    /// Says what tells this law from others of its name, as
     /// [`OwnRule::digest`](super::OwnRule::digest) does for rules.
     #[must_use]
     pub fn digest(mut self, digest: &str) -> Self {

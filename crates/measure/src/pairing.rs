@@ -39,7 +39,7 @@ struct Side {
 }
 
 impl Pairing {
-    /// Of two logs, of which `part` is measured. Reads no row.
+    /// Pairs two logs, of which `part` is measured. Reads no row.
     ///
     /// # Errors
     /// Prompts, positions or tokens that cannot be read.
@@ -239,7 +239,7 @@ pub struct LogDifference {
 }
 
 impl LogDifference {
-    /// Of a log's number and the first one's, with the difference of their means and its bounds.
+    /// A log's number beside the first one's, with the difference of their means and its bounds.
     pub(super) fn new(
         metric: Metric,
         [first, own]: [&Tally; 2],

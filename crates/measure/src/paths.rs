@@ -4,7 +4,7 @@ use super::data::DraftPaths;
 use super::summary::{HeldPaths, Summary};
 
 impl HeldPaths {
-    /// Of parts together, whichever comes first.
+    /// Merges parts, whichever comes first.
     pub(super) fn merged(own: Option<Self>, other: Option<&Self>) -> Option<Self> {
         match (own, other) {
             (Some(_), Some(_)) => Some(Self {

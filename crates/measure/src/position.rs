@@ -377,7 +377,7 @@ impl Pair {
         all_differences(asked, temperature, answers)
     }
 
-    /// The same, and what is asked of laws and rules of the caller's own.
+    /// Answers the same, and what is asked of laws and rules of the caller's own.
     fn answer_all(
         &mut self,
         asked: AskedOf<'_>,

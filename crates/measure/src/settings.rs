@@ -325,7 +325,7 @@ impl Settings {
         })
     }
 
-    /// With the laws too that are not measured by default.
+    /// Settings with the laws too that are not measured by default.
     #[cfg(test)]
     pub(crate) fn of_all_schemes(temperatures: &[f64], drafts: &[usize], seed: u64) -> Self {
         Self {

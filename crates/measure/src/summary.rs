@@ -161,7 +161,7 @@ pub(super) struct Measured {
 }
 
 impl Summary {
-    /// Of no log.
+    /// A summary of no log.
     pub(super) fn empty(tool: String, settings: Settings, kept: Option<usize>) -> Self {
         Self {
             tool,
@@ -176,7 +176,7 @@ impl Summary {
         }
     }
 
-    /// Of no positions of some logs; what each of them is known by.
+    /// A summary of no positions of some logs; what each of them is known by.
     pub(super) fn new(
         logs: &[Log],
         settings: &Settings,

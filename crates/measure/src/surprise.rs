@@ -27,7 +27,7 @@ pub enum Singles {
 }
 
 impl Singles {
-    /// Of a log's target. Where it does not say how many tokens of a list are the most
+    /// The singles of a log's target. Where it does not say how many tokens of a list are the most
     /// probable ones, those of the shortest list but one, or half of it if both models score
     /// the tokens of both lists: one may be the text's own.
     ///
@@ -74,8 +74,8 @@ pub struct Surprised {
 }
 
 impl Surprised {
-    /// Of a position's sampled token. `shares` are those of the target's listed tokens at a
-    /// temperature, `rule` that temperature over the one of the rows. `None` where nothing can
+    /// The surprise of a position's sampled token. `shares` are those of the target's listed tokens
+    /// at a temperature, `rule` that temperature over the one of the rows. `None` where nothing can
     /// be told: no token, or a row that lists none whichever came out.
     pub fn new(
         singles: Singles,

@@ -50,8 +50,8 @@ impl ExactSum {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Of so many terms of one value: no sum of terms that are not above it is larger, to the
-    /// unit, as each term is rounded by itself.
+    /// The sum of so many terms of one value: no sum of terms that are not above it is larger, to
+    /// the unit, as each term is rounded by itself.
     pub(super) fn of_equal(term: f64, count: u64) -> Self {
         let mut one = Self::default();
         one.add(term);
@@ -335,7 +335,7 @@ fn bin(value: f64) -> u16 {
     ((value + 1.0) * 0.5 * f64::from(BINS)).clamp(0.0, last) as u16
 }
 
-/// The same of the histogram.
+/// The bin of a value in the histogram, with the same ends.
 fn edge(value: f64) -> usize {
     (HISTOGRAM_EDGES.partition_point(|&edge| edge <= value)).clamp(1, HISTOGRAM_EDGES.len() - 1) - 1
 }

@@ -405,7 +405,7 @@ pub(super) mod tests {
         assert!(checked > 250, "{checked}");
     }
 
-    /// Where the rest is small, so is what it can change.
+    /// Shows that where the rest is small, so is what it can change.
     #[test]
     fn a_small_rest_leaves_little_open() {
         let mut rng = SmallRng::seed_from_u64(5);

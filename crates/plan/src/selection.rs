@@ -143,7 +143,7 @@ pub struct RatioBins {
 const NONE: u16 = u16::MAX;
 
 impl RatioBins {
-    /// Of rows of one vocabulary; entries of 0 or above, in any scale. O(V).
+    /// Bins rows of one vocabulary; entries of 0 or above, in any scale. O(V).
     pub fn new(target: &[f64], draft: &[f64]) -> Self {
         let total = |row: &[f64]| row.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let (all_p, all_q) = (total(target), total(draft));
@@ -242,8 +242,8 @@ struct Integral {
 }
 
 impl Integral {
-    /// For weights and masses of a tier's bins, behind bins of a mass; with s/q of each bin,
-    /// for so many drafts.
+    /// The integral for weights and masses of a tier's bins, behind bins of a mass; with s/q of
+    /// each bin, for so many drafts.
     fn new(before: f64, bins: &[(f64, f64)], drafts: usize) -> (Self, Vec<f64>) {
         let least = bins.iter().map(|b| b.0).fold(f64::INFINITY, f64::min);
         let most = bins.iter().map(|b| b.0).fold(0.0, f64::max);
@@ -294,7 +294,7 @@ impl Integral {
 }
 
 impl Selection {
-    /// For `drafts` i.i.d. draws, at least 1.
+    /// The selection for `drafts` i.i.d. draws, at least 1.
     pub fn new(bins: &RatioBins, drafts: usize) -> Self {
         let drafts = drafts.max(1);
         let masses = bins.masses.iter().map(|&[p, q]| (p, q));

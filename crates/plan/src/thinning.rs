@@ -82,7 +82,7 @@ impl Thinning {
         }
     }
 
-    /// Given that this token is the output: the probability that it was accepted, where in
+    /// Returns the probability that this token was accepted, given that it is the output, where in
     /// all `accepted` are.
     pub(super) fn given(&self, token: u32, p: f64, accepted: f64) -> f64 {
         match self.residual.get(token as usize) {
@@ -149,7 +149,7 @@ fn cut(target: &[f64], emitted: &[f64], keep: &mut [f64], residual: &mut [f64]) 
     accepted.value()
 }
 
-/// What is accepted, and the sum of |output - p|.
+/// Writes the output law; returns what is accepted, and the sum of |output - p|.
 #[multiversion(targets = "simd")]
 fn output_law(kept: &[f64], residual: &[f64], target: &[f64], output: &mut [f64]) -> [f64; 2] {
     let mut accepted = SplitSum::default();

@@ -35,7 +35,7 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Without those that keep everything.
+    /// Leaves out those that keep everything.
     pub fn effective(self) -> Self {
         let cuts = Self {
             top_p: self.top_p.filter(|&p| p < 1.0),
@@ -48,7 +48,7 @@ impl Cuts {
         }
     }
 
-    /// Whether nothing is cut.
+    /// Tells whether nothing is cut.
     pub fn keep_all(self) -> bool {
         let all = |p: Option<f64>, end: f64| p.is_none_or(|p| p == end);
         self.top_k.is_none() && all(self.top_p, 1.0) && all(self.min_p, 0.0)
@@ -59,7 +59,7 @@ impl Cuts {
         self.cut_order.unwrap_or_default()
     }
 
-    /// The same in another's order, if it has none of its own.
+    /// Takes another's order, if it has none of its own.
     #[must_use]
     pub fn or_as(self, other: Self) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Cuts {
         }
     }
 
-    /// The same with an order that is told.
+    /// Returns the same with an order that is told.
     #[must_use]
     pub fn told(self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Cuts {
         }
     }
 
-    /// The same in the order that logs say, where none is told yet.
+    /// Takes the order that logs say, where none is told yet.
     ///
     /// # Errors
     /// Logs whose orders keep other tokens at one of the temperatures.
@@ -133,7 +133,7 @@ impl Cuts {
         all.into_iter().flatten()
     }
 
-    /// The same with the one order of all that keep the same of every row at a temperature.
+    /// Takes the one order of all that keep the same of every row at a temperature.
     ///
     /// ```
     /// use specgap_sampling::Cuts;
@@ -156,7 +156,7 @@ impl Cuts {
         }
     }
 
-    /// The same in all orders that keep something else at a temperature.
+    /// Lists the same in all orders that keep something else at a temperature.
     pub fn others(self, temperature: f64) -> impl Iterator<Item = Self> {
         let own = self.at(temperature);
         let all = CutOrder::all().map(move |order| {
@@ -167,7 +167,7 @@ impl Cuts {
         all.filter(move |one| one.at(temperature) == *one && *one != own)
     }
 
-    /// Whether it matters at a temperature in which order they come.
+    /// Tells whether it matters at a temperature in which order they come.
     pub fn depend_on_order(self, temperature: f64) -> bool {
         self.others(temperature).next().is_some()
     }
@@ -196,7 +196,7 @@ impl Cuts {
         options
     }
 
-    /// The same in words, with the order where it matters at one of the temperatures: `top-k 40,
+    /// Puts them in words, with the order where it matters at one of the temperatures: `top-k 40,
     /// top-p 0.95, in the order joint`.
     ///
     /// ```
@@ -265,7 +265,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// How many it keeps of the `among` most probable tokens, whose weights fall with their rank,
+    /// Counts those of the `among` most probable tokens that it keeps; weights fall with the rank,
     /// from 0. Behind these there may be a mass `beyond`; `None` if a top-p needs some of it.
     ///
     /// O(`among`) for a top-p, and as many weights as it keeps for a min-p.

@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// As in messages.
+    /// Returns its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Target => "target",
@@ -113,7 +113,7 @@ impl Lists {
         }))
     }
 
-    /// Of rows whose mass is told at temperatures.
+    /// The lists of rows whose mass is told at temperatures.
     #[cfg(test)]
     pub(crate) fn made(
         temperatures: Vec<f64>,
@@ -135,14 +135,14 @@ impl Lists {
         self.vocabulary
     }
 
-    /// How many tokens of each list are the most probable ones, if the log says so.
+    /// Returns how many tokens of each list are the most probable ones, if the log says so.
     pub fn tops(&self) -> Option<[usize; 2]> {
         self.tops
     }
 
-    /// How many of a row's listed tokens are the most probable of all, where it lists so
-    /// many, `both` of them being listed for either row. A list of its own ends with the least of
-    /// the most probable; of tokens of two lists, at least half are of either.
+    /// Counts a row's listed tokens that are the most probable of all, where it lists so many,
+    /// `both` of them being listed for either row. A list of its own ends with the least of the
+    /// most probable; of tokens of two lists, at least half are of either.
     pub(crate) fn top(&self, model: Model, own: usize, both: bool) -> usize {
         let sorted = if both { own.div_ceil(2) } else { own };
         let most = self.tops.map_or(sorted, |tops| tops[model as usize]);
@@ -153,12 +153,12 @@ impl Lists {
         }
     }
 
-    /// What is known of the tokens that a position's rows do not list, at a temperature.
+    /// Returns what is known of the tokens that a position's rows do not list, at a temperature.
     pub fn unlisted(&self, row: &Row, temperature: f64) -> [Unlisted; 2] {
         [Model::Target, Model::Draft].map(|model| self.unlisted_of(row, model, temperature))
     }
 
-    /// The same of one row.
+    /// Returns what is known of those that one row does not list.
     pub(crate) fn unlisted_of(&self, row: &Row, model: Model, temperature: f64) -> Unlisted {
         let (entries, kind, rests) = match model {
             Model::Target => (&row.target, row.target_kind, &row.target_rest),
@@ -186,8 +186,8 @@ impl Lists {
         self.at(&own, &known, top, temperature)
     }
 
-    /// What listed probabilities lack to 1. Each is rounded, and so is the logarithm of each:
-    /// what they lack is known to within the sum of these roundings.
+    /// Returns what listed probabilities lack to 1. Each is rounded, and so is the logarithm of
+    /// each: what they lack is known to within the sum of these roundings.
     fn by_sum(&self, entries: &[f64], kind: RowKind, model: Model) -> Known {
         let own = entries.iter().copied().filter(|x| !x.is_nan());
         let masses: Vec<f64> = match kind {
@@ -206,7 +206,7 @@ impl Lists {
         }
     }
 
-    /// What is known at a temperature of the tokens that a list leaves out, `top` of which
+    /// Returns what is known at a temperature of the tokens that a list leaves out, `top` of which
     /// are the most probable of all, given the mass of the others at some temperatures.
     fn at(&self, list: &[f64], known: &[Known], top: usize, temperature: f64) -> Unlisted {
         let others = self.vocabulary.saturating_sub(list.len()) as f64;
@@ -290,7 +290,7 @@ fn largest(row: &[f64], k: usize) -> Option<f64> {
     Some(*value)
 }
 
-/// Whether any entry is NaN, many of them at a time.
+/// Tells whether any entry is NaN, many of them at a time.
 fn has_nan(row: &[f64]) -> bool {
     let any = |chunk: &[f64]| chunk.iter().fold(false, |any, x| any | x.is_nan());
     row.chunks(256).any(any)

@@ -152,12 +152,12 @@ impl Logged<'_> {
         }
     }
 
-    /// Whether a row with so many entries of its own says everything that can be drawn.
+    /// Tells whether a row with so many entries of its own says everything that can be drawn.
     fn is_complete(&self, own: usize) -> bool {
         self.lists.is_none_or(|lists| own >= lists.vocabulary())
     }
 
-    /// How many of its tokens, by falling probability, are certain to be the most probable.
+    /// Counts its tokens, by falling probability, that are certain to be the most probable.
     fn top(&self, model: Model, entries: &[f64], own: usize) -> usize {
         let both = own == entries.len();
         self.lists.map_or(own, |lists| lists.top(model, own, both))
@@ -286,7 +286,7 @@ impl Whole<'_> {
         Ok(kept)
     }
 
-    /// How many of the first `among` tokens, which are all that there are, a cut keeps.
+    /// Counts those that a cut keeps of the first `among` tokens, which are all that there are.
     fn keep(&self, cut: Cut, order: &mut Order<'_>, among: usize) -> usize {
         let kept = cut.keep(among, 0.0, |rank| self.share(order, rank));
         kept.unwrap_or(among)
@@ -364,7 +364,7 @@ impl Whole<'_> {
         }
     }
 
-    /// Of what is kept, the tokens that have at least a share of the largest.
+    /// Limits what is kept to the tokens that have at least a share of the largest.
     fn above(&self, order: &mut Order<'_>, kept: Kept, cut: Cut) -> Kept {
         if self.top == 0 && !self.is_complete {
             // The largest of all may be unlisted.
@@ -378,7 +378,7 @@ impl Whole<'_> {
         self.limited(order, kept, above, self.unlisted.largest >= least)
     }
 
-    /// Of what is kept, the first tokens, and those that are not listed if they may be kept.
+    /// Limits what is kept to the first tokens, and those that are not listed if they may be kept.
     fn limited(&self, order: &mut Order<'_>, kept: Kept, first: usize, others: bool) -> Kept {
         let (certain, out) = (kept.certain.min(first), kept.out.min(first));
         let unlisted = kept.unlisted && others;
@@ -402,7 +402,7 @@ impl Whole<'_> {
 }
 
 impl Kept {
-    /// So many tokens, and none that is open.
+    /// Keeps so many tokens, and none that is open.
     fn first(count: usize) -> Self {
         Self {
             certain: count,
@@ -413,7 +413,7 @@ impl Kept {
         }
     }
 
-    /// Whether it is not known of each token whether it is kept.
+    /// Tells whether it is unknown of some token whether it is kept.
     fn is_open(self) -> bool {
         self.unlisted || self.certain < self.out
     }

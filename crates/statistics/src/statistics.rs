@@ -43,7 +43,7 @@ impl Estimate {
         }
     }
 
-    /// The same seen from the other side: what b has more than a, of what a has more than b.
+    /// Returns the same from the other side: what b has more than a, of what a has more than b.
     ///
     /// # Example
     /// ```
@@ -89,7 +89,7 @@ impl Estimate {
             .filter(|[low, high]| high - low > half.max(SHUT))
     }
 
-    /// On which side of 0 a difference is, if its interval tells: where rows list some tokens
+    /// Tells on which side of 0 a difference is, if its interval does: where rows list some tokens
     /// only, that of either bound. `None` where the interval holds 0, and where there is none.
     pub fn side(&self) -> Option<Ordering> {
         let half = (self.ci95[1] - self.ci95[0]) / 2.0;
@@ -126,18 +126,18 @@ pub struct Clustered {
     pub clusters: usize,
 }
 
-/// Of each of so many two-sided intervals that hold together with 95% (Bonferroni), the quantile.
+/// The quantile of each of so many two-sided intervals that hold together with 95% (Bonferroni).
 fn level(comparisons: usize) -> f64 {
     1.0 - 0.025 / comparisons.max(1) as f64
 }
 
 impl Clustered {
-    /// Of (S_c, m_c), in an order that does not depend on how they were measured.
+    /// The mean of (S_c, m_c), in an order that does not depend on how they were measured.
     pub fn new(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         Self::with_total(clusters.clone().map(|(s, _)| s).sum(), clusters)
     }
 
-    /// The same where the sum of all S_c is known better than their `f64`s add up.
+    /// The mean where the sum of all S_c is known better than their `f64`s add up.
     pub fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (mut size, mut number) = (0.0, 0usize);
         for (_, m) in clusters.clone() {
@@ -221,7 +221,7 @@ impl Clustered {
         self.minus_among(other, 1)
     }
 
-    /// The same with an interval that is one of `comparisons`, all of which hold together with at
+    /// Subtracts with an interval that is one of `comparisons`, all of which hold together with at
     /// least 95% (Bonferroni: each at 1 - 5%/`comparisons`).
     pub fn minus_among(&self, other: &Self, comparisons: usize) -> Estimate {
         let half = Self::welch([self, other].into_iter(), level(comparisons));

@@ -17,8 +17,8 @@ pub(in crate::report) struct Said {
     pub not_worth: Option<String>,
 }
 
-/// What is said of changes at one temperature, of one draft and of n, from what an engine does if
-/// one is known; nothing where none was measured.
+/// Says what changes are worth at one temperature, of one draft and of n, from what an engine does
+/// if one is known; nothing where none was measured.
 pub(in crate::report) fn of_gap(
     changes: &[Change],
     engine: Option<&Assumed>,
@@ -80,7 +80,7 @@ fn groups<'a>(all: &[&'a Change], is_one: impl Fn(&Change) -> bool) -> Vec<Vec<&
     groups
 }
 
-/// Why nothing is said of what an engine does: it is the best there is, or was not measured.
+/// Says why nothing is said of what an engine does: it is the best there is, or was not measured.
 fn nothing_from(engine: &Assumed, at: f64) -> String {
     let who = who(engine);
     let defaults: Vec<Here> = (engine.name().into_iter())
@@ -105,7 +105,7 @@ fn nothing_from(engine: &Assumed, at: f64) -> String {
     }
 }
 
-/// What is drafted now, and by whom: the beginning of a sentence.
+/// Says what is drafted now, and by whom: the beginning of a sentence.
 pub(super) fn now(change: &Change, engine: Option<&Assumed>) -> String {
     match engine {
         None => {
@@ -121,7 +121,7 @@ pub(super) fn now(change: &Change, engine: Option<&Assumed>) -> String {
     }
 }
 
-/// What is drafted now, with a verb for what becomes of it.
+/// Says what is drafted now, with a verb for what becomes of it.
 fn drafted(change: &Change, keep: &str) -> String {
     let n = change.drafts.unwrap_or(1);
     match (change.from.as_str(), change.from.split_once('/')) {
@@ -137,7 +137,7 @@ fn drafted(change: &Change, keep: &str) -> String {
     }
 }
 
-/// What could be done instead.
+/// Says what could be done instead.
 pub(super) fn then(change: &Change) -> String {
     match (change.to.split_once('/'), change.needs) {
         (Some((_, rule)), Needs::Rule) => format!("verify them by {rule}"),

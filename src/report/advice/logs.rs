@@ -9,8 +9,8 @@ use crate::report::points::more;
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
-/// What changes are worth on several logs, at one temperature, of one draft and of n: the changes of
-/// each log with its name. Nothing where none was measured.
+/// Says what changes are worth on several logs, at one temperature, of one draft and of n: the
+/// changes of each log with its name. Nothing where none was measured.
 pub(in crate::report) fn of_logs(
     logs: &[(&str, &[Change])],
     engine: Option<&Assumed>,
@@ -104,7 +104,7 @@ fn on_logs(worth: &[(String, Change)], all: usize, engine: Option<&Assumed>) -> 
     ))
 }
 
-/// How one sampled draft of a log is accepted beside that of the first: what to draft with.
+/// Says how one sampled draft of a log is accepted beside that of the first: what to draft with.
 pub(in crate::report) fn of_draft(first: &str, later: &str, difference: &Estimate) -> String {
     let size = more(difference);
     match Verdict::of(difference, Unit::Acceptance.floor(0.0)) {

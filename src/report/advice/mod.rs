@@ -21,7 +21,7 @@ use crate::advice::{Assumed, Basis, Change, KnownBy, Needs, Unit, Verdict};
 use crate::page::words::listed;
 use crate::scheme::Here;
 
-/// What a change brings: its worst case, where only bounds are known.
+/// Says what a change brings: its worst case, where only bounds are known.
 pub(super) fn gain(change: &Change) -> String {
     let open = change.difference.open().is_some();
     let (number, unit) = match (change.unit, open) {
@@ -44,7 +44,7 @@ pub(super) fn gain(change: &Change) -> String {
     format!("{at_least}{number} {unit}")
 }
 
-/// The same of a change that is not worth it, and why it is not.
+/// Says what a change brings that is not worth it, and why it is not.
 pub(super) fn shortfall(change: &Change) -> String {
     let difference = &change.difference;
     let number = match change.unit {
@@ -83,7 +83,7 @@ fn as_engines_do(change: &Change) -> String {
 const NOTHING_TO_CHANGE: &str =
     "Nothing to change: no other drafts and no other rule are shown to be worth it here.";
 
-/// What measures an engine's own way.
+/// Says what measures an engine's own way.
 fn measured_by(here: Here) -> String {
     format!(
         "{} among --laws and {} among --verifiers",
@@ -99,7 +99,7 @@ fn who(engine: &Assumed) -> String {
     }
 }
 
-/// What is set for a change, in brackets: of one engine its own settings.
+/// Says what is set for a change, in brackets: of one engine its own settings.
 fn settings(change: &Change, engine: Option<&Assumed>) -> String {
     let is_own = |setting: &&String| {
         engine.is_none_or(|one| setting.starts_with(&format!("{}: ", one.engine)))
@@ -117,7 +117,7 @@ fn settings(change: &Change, engine: Option<&Assumed>) -> String {
     }
 }
 
-/// How changes were chosen, where they were.
+/// Says how changes were chosen, where they were.
 fn chosen<'a>(mut changes: impl Iterator<Item = &'a Change>) -> &'static str {
     match changes.any(|change| change.basis == Basis::CrossFitted) {
         true => " Chosen on each half of the prompts and measured on the other.",

@@ -6,7 +6,7 @@ use crate::gap::{DraftFit, GapReport, LogComparison, Surprise};
 use crate::page::words::words;
 use crate::replay::{LengthReport, MeasuredTexts, PathsReport, TreeReport};
 
-/// Where rows are not those that the text or drafts were drawn from, nothing else is worth doing.
+/// Says what to mend where rows are not those of the text or drafts: nothing else is worth doing.
 fn mended<'a>(
     mut texts: impl Iterator<Item = &'a Surprise>,
     mut drafts: impl Iterator<Item = &'a DraftFit>,

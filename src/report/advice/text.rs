@@ -18,7 +18,7 @@ fn length(of: &str) -> usize {
     apart(of).and_then(|(_, _, k)| k.parse().ok()).unwrap_or(0)
 }
 
-/// What a change adds or takes, and whether that is worth it.
+/// Says what a change adds or takes, and whether that is worth it.
 fn difference(change: &Change) -> String {
     let more = &change.difference;
     let size = plus_minus(more, 2);
@@ -30,8 +30,8 @@ fn difference(change: &Change) -> String {
     }
 }
 
-/// What an engine does unless told otherwise, and what to set instead: the first lines where an engine
-/// is known.
+/// Says what an engine does unless told otherwise, and what to set instead: the first lines where
+/// an engine is known.
 pub(in crate::report) fn of_engine(engine: &Assumed, changes: &[Change]) -> Vec<String> {
     let first = changes.first().and_then(|change| change.cost_ratio);
     let own: Vec<String> = (changes.iter())
@@ -135,7 +135,7 @@ fn as_they_come(change: &Change, words: &str) -> String {
     )
 }
 
-/// What rules that stop by themselves add to the best that needs nothing new.
+/// Says what rules that stop by themselves add to the best that needs nothing new.
 fn policies(needs: Needs, all: &[&Change]) -> Option<String> {
     let parts: Vec<String> = (all.iter())
         .filter_map(|change| {
@@ -161,8 +161,8 @@ fn policies(needs: Needs, all: &[&Change]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{what}: {}.", parts.join("; ")))
 }
 
-/// Whether a grown tree is worth more than the best that engines have: then it is advised, else
-/// that one; and the difference in words.
+/// Tells whether a grown tree is worth more than the best that engines have: then it is advised,
+/// else that one; and the difference in words.
 pub(in crate::report) fn of_tree(change: &Change) -> (bool, String) {
     let unit = match change.unit {
         crate::advice::Unit::TokensPerCall => "tokens for each target call",
@@ -184,14 +184,14 @@ pub(in crate::report) fn of_tree(change: &Change) -> (bool, String) {
     }
 }
 
-/// That an engine does what a grown tree is compared with, behind the latter.
+/// Says that an engine does what a grown tree is compared with, behind the latter.
 pub(in crate::report) fn as_it_does(engine: Option<&Assumed>) -> String {
     engine.map_or_else(String::new, |engine| {
         format!(", as {} does unless told otherwise", who(engine))
     })
 }
 
-/// Why a grown tree is compared with none.
+/// Says why a grown tree is compared with none.
 pub(in crate::report) fn no_reference(engine: Option<&Assumed>) -> String {
     let here = engine.and_then(|engine| {
         let row = engine.name()?.defaults().find_map(|row| row.here)?;
@@ -207,8 +207,8 @@ pub(in crate::report) fn no_reference(engine: Option<&Assumed>) -> String {
     })
 }
 
-/// What the length that was set is worth over the one that ran, by counts; nothing where these are
-/// one, or not told apart.
+/// Says what the length that was set is worth over the one that ran, by counts; nothing where these
+/// are one, or not told apart.
 pub(in crate::report) fn of_counts(changes: &[Change]) -> String {
     let told = changes
         .iter()
@@ -222,7 +222,7 @@ pub(in crate::report) fn of_counts(changes: &[Change]) -> String {
     })
 }
 
-/// What to verify several paths by, and the differences to one path in words; nothing where no
+/// Says what to verify several paths by, and the differences to one path; nothing where no
 /// difference was measured.
 pub(in crate::report) fn of_paths(changes: &[Change], drafts: usize) -> Option<(bool, String)> {
     let here = || {

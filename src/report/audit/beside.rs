@@ -73,7 +73,7 @@ pub(super) fn refuted_counts(report: &AuditReport) -> Option<String> {
     })
 }
 
-/// What was counted against what rows say, in a sentence.
+/// Says in a sentence what was counted against what rows say.
 pub(super) fn counted_words(counts: &CountsReport) -> String {
     let [low, high] = counts.expected;
     let expected = match high - low < 0.5 {

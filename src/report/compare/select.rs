@@ -32,7 +32,7 @@ pub(super) fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
     all().filter(|&n| n <= 3).max().or(all().min())
 }
 
-/// What tables call the logs: the names of their drafts, where each has another one.
+/// Returns what tables call the logs: the names of their drafts, where each has another one.
 pub(super) fn names(comparison: &LogComparison) -> Vec<&str> {
     let drafts: BTreeSet<&str> = (comparison.logs.iter())
         .filter_map(|log| log.draft.as_deref())
@@ -48,7 +48,7 @@ pub(super) fn names(comparison: &LogComparison) -> Vec<&str> {
     logs.map(|log| name(log, told)).collect()
 }
 
-/// Whether a draft is named as its log, but for an ending.
+/// Tells whether a draft is named as its log, but for an ending.
 pub(super) fn is_file_of(draft: &str, folder: &str) -> bool {
     let stem = draft.rsplit_once('.').map_or(draft, |(stem, _)| stem);
     stem == folder

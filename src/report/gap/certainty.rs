@@ -20,7 +20,7 @@ pub(super) fn is_truncated(report: &GapReport) -> bool {
         || !is_whole && report.logs.iter().any(|log| !log.rest.is_empty())
 }
 
-/// How a gap came about, with the widest enclosure: that of its two terms.
+/// Returns how a gap came about, with the widest enclosure: that of its two terms.
 pub(super) fn of_gap(optimum: &Optimum, row: &VerifierRow) -> (Kind, f64) {
     let kind = optimum.kind.joined(row.kind);
     (kind, optimum.width_max + row.width_max)
@@ -48,7 +48,7 @@ pub(super) fn of_rates(report: &GapReport) -> Tally {
     tally
 }
 
-/// What each kind means, of those that the report has.
+/// Says what each kind means, of those that the report has.
 pub(super) fn definitions(report: &GapReport) -> Vec<(String, String)> {
     let cells = report.cells.iter().flat_map(|cell| {
         let verifiers = cell.verifiers.iter().map(|row| row.kind);

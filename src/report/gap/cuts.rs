@@ -2,7 +2,7 @@
 
 use crate::sampling::Cuts;
 
-/// What is cut of rows, behind a comma; nothing if nothing is.
+/// Says what is cut of rows, behind a comma; nothing if nothing is.
 pub(in crate::report) fn served(kept: Option<Cuts>, temperatures: &[f64]) -> String {
     kept.map_or_else(String::new, |kept| {
         format!(", as served: {}", kept.in_words(temperatures))

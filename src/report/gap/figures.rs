@@ -141,7 +141,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     })
 }
 
-/// Where a bar ends, and where it may end where only bounds are known.
+/// Returns where a bar ends, and where it may end where only bounds are known.
 fn bar(estimate: &Estimate) -> (f64, Option<f64>) {
     match estimate.open() {
         Some([low, high]) => (low, Some(high)),
@@ -154,7 +154,7 @@ fn words(estimate: &Estimate, number: fn(f64) -> String) -> String {
     point(0.0, estimate).said(number)
 }
 
-/// What rules lose by drafts, a picture for each temperature.
+/// Draws what rules lose by drafts, a picture for each temperature.
 pub(super) fn losses_by_drafts(report: &GapReport) -> Vec<Figure> {
     let each = temperatures(report).into_iter();
     each.filter_map(|at| loss_by_drafts(report, at)).collect()
@@ -285,7 +285,7 @@ pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
     }
 }
 
-/// What bands mean, where a picture has some.
+/// Says what bands mean, where a picture has some.
 pub(super) fn bands(report: &GapReport, plot: &LinePlot) -> String {
     let mut points = plot.lines.iter().flat_map(|line| &line.points);
     match points.any(|point| point.open) {
@@ -494,7 +494,7 @@ fn at_least(histogram: &[u64]) -> Vec<Point> {
         .collect()
 }
 
-/// Where the overlap lies, a row for each temperature.
+/// Draws where the overlap lies, a row for each temperature.
 pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     for row in (report.overlap.iter()).filter(|row| row.estimate.open().is_none()) {

@@ -10,13 +10,13 @@ use crate::report::certainty::in_percent;
 use crate::scheme::SchemeName;
 use std::cmp::Ordering;
 
-/// What drafts of each law get by their usual rule, or by any where all are alike.
+/// Finds what drafts of each law get by their usual rule, or by any where all are alike.
 fn got(cell: &Cell) -> Option<&VerifierRow> {
     usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)))
 }
 
-/// What changing the likeliest tokens for other drafts gives, where a paired comparison tells the
-/// two apart; else the most that is possible, and what a usual rule gets.
+/// Says what changing the likeliest tokens for other drafts gives, where a paired comparison tells
+/// the two apart; else the most that is possible, and what a usual rule gets.
 pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let place = format!("{}, T = {}", counted(n, "draft"), temperature(at));
@@ -57,7 +57,7 @@ pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> 
     ))
 }
 
-/// From the first place to the last, of the first law: its optimum.
+/// Follows the optimum of the first law from the first place to the last.
 pub(super) fn rising(panels: &[(String, Vec<Line>)], axis: &Axis) -> Option<String> {
     let (law, lines) = panels.first()?;
     let [first, .., last] = lines.first()?.points.as_slice() else {
@@ -95,7 +95,7 @@ pub(super) fn losing(lines: &[Line], axis: &Axis) -> Option<String> {
     })
 }
 
-/// How often the first verifier misses a tenth and more.
+/// Says how often the first verifier misses a tenth and more.
 pub(super) fn spread(lines: &[Line]) -> Option<String> {
     let line = lines.first()?;
     let at = line.points.iter().find(|point| point.x == 0.1)?;
@@ -106,7 +106,7 @@ pub(super) fn spread(lines: &[Line]) -> Option<String> {
     ))
 }
 
-/// How far positions lie apart.
+/// Says how far positions lie apart.
 pub(super) fn overlapping(rows: &[BoxRow]) -> Option<String> {
     let row = rows.last()?;
     let [_, lower, _, upper, _] = row.quantiles;
@@ -138,7 +138,7 @@ fn models(report: &GapReport) -> Option<String> {
     })
 }
 
-/// What the report is about and what it finds.
+/// Says what the report is about and what it finds.
 pub(super) fn title(report: &GapReport) -> Option<String> {
     let (at, n) = super::select::headline(report)?;
     let finding = of_place(report, at, n)?;

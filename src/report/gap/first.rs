@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 
 pub(super) use crate::report::points::{points, share};
 
-/// What to change first, and the lines, at one temperature and number of drafts.
+/// Says what to change first, with the lines, at one temperature and number of drafts.
 pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, Vec<Fact>) {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let paths = report.draft_paths.as_ref();
@@ -48,7 +48,7 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, V
     (verdict, facts.collect())
 }
 
-/// Why nothing is advised, where that is not for want of differences.
+/// Says why nothing is advised, where that is not for want of differences.
 fn void(report: &GapReport, at: f64) -> Option<String> {
     let short = |[done, planned]: [usize; 2]| done < planned;
     if (report.logs.iter()).any(|log| log.metadata.unfinished().is_some_and(short)) {
@@ -68,7 +68,7 @@ pub(super) fn usual(cell: &Cell) -> Option<&VerifierRow> {
     rows.find(|row| is_rule(row) && row.own.is_none())
 }
 
-/// Whether a verifier is a rule of engines and papers: neither a plan that is solved nor the
+/// Tells whether a verifier is a rule of engines and papers: neither a plan that is solved nor the
 /// one that does not look at the drafts.
 pub(super) fn is_rule(row: &VerifierRow) -> bool {
     let others = [VerifierName::OPTIMAL, VerifierName::EXACT_MATCH];
@@ -184,7 +184,7 @@ fn better<'a>(
     found.max_by(|a, b| a.2.difference.mean.total_cmp(&b.2.difference.mean))
 }
 
-/// What a better rule of a law recovers of the loss of the usual one, where a paired
+/// Says what a better rule of a law recovers of the loss of the usual one, where a paired
 /// comparison tells the two apart.
 pub(super) fn recovered(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     cells.iter().find_map(|cell| {
@@ -336,7 +336,7 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
 const OPEN: &str = "Where “a to b” stands, the lists leave more open than the sample does: nothing \
     is known but that full rows give a number between the two.";
 
-/// Whether some number of the first lines is only known between bounds.
+/// Tells whether some number of the first lines is only known between bounds.
 fn has_open(report: &GapReport, cells: &[&Cell]) -> bool {
     let of_cells = cells.iter().flat_map(|cell| {
         let rows = cell.verifiers.iter();

@@ -105,7 +105,7 @@ pub fn page(report: &GapReport) -> Page {
     }
 }
 
-/// What is found, unless the text was not drawn from the rows; else what it is about.
+/// Says what is found, unless the text was not drawn from the rows; else what it is about.
 fn title(report: &GapReport) -> String {
     let is_drawn = summary::not_drawn(report).next().is_none();
     let found = finding::title(report).filter(|_| is_drawn);
@@ -152,7 +152,7 @@ fn lead(report: &GapReport) -> Vec<Block> {
     blocks
 }
 
-/// What a reader may choose between: temperatures and numbers of drafts, where there are several.
+/// Lists what a reader may choose between: temperatures and numbers of drafts, if several.
 fn choice(report: &GapReport) -> Option<Block> {
     let first = select::headline(report)?;
     let (temperatures, drafts) = (select::temperatures(report), select::drafts(report));
@@ -210,7 +210,7 @@ fn verifiers(report: &GapReport) -> Option<Section> {
     ))
 }
 
-/// How the loss grows, how it is spread, and how alike the models are.
+/// Shows how the loss grows, how it is spread, and how alike the models are.
 fn losses(report: &GapReport) -> Option<Section> {
     let figures = figures::losses_by_drafts(report);
     let figures = figures.into_iter().chain(figures::gaps(report));
@@ -228,7 +228,7 @@ fn losses(report: &GapReport) -> Option<Section> {
     })
 }
 
-/// What tokens that rows do not list do to all numbers.
+/// Says what tokens that rows do not list do to all numbers.
 fn details(report: &GapReport) -> Option<Section> {
     let (at, _) = select::headline(report)?;
     let text = summary::truncation(report, at)?;
@@ -280,7 +280,7 @@ fn one_draft(report: &GapReport) -> Option<Section> {
     ))
 }
 
-/// What the text tells of whole rounds, and which commands tell the rest.
+/// Shows what the text tells of whole rounds, and which commands tell the rest.
 fn rounds(report: &GapReport) -> Option<Section> {
     let mut blocks: Vec<Block> = tables::rounds(report)
         .into_iter()
@@ -313,7 +313,7 @@ fn rounds(report: &GapReport) -> Option<Section> {
     ))
 }
 
-/// What a log's draft paths could give.
+/// Shows what a log's draft paths could give.
 fn draft_paths(report: &GapReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
     let logs = report.logs.iter().map(|log| log.name.as_str());

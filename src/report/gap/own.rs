@@ -8,7 +8,7 @@ use crate::page::{Block, Section};
 use crate::report::certainty::{BETWEEN, entry, exactness};
 use crate::report::columns::head;
 
-/// What a reader must know of rules that are not lossless before anything else.
+/// Says what a reader must know of rules that are not lossless before anything else.
 pub(super) fn caution(report: &GapReport) -> Option<String> {
     let mut names: Vec<String> = (report.own_rules.iter())
         .filter_map(|rule| {
@@ -35,7 +35,7 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
     })
 }
 
-/// What the caller says of a rule or a law, behind its name.
+/// Adds what the caller says of a rule or a law behind its name.
 fn described(mut of: String, digest: Option<&str>, words: &str) -> String {
     if let Some(digest) = digest {
         of.push_str(&format!(", digest {digest}"));

@@ -32,7 +32,7 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
     ))
 }
 
-/// What is done to the draft's row, besides its temperature.
+/// Says what is done to the draft's row, besides its temperature.
 fn how(row: &Redrafted) -> String {
     let mut cuts = Vec::new();
     if let Some(k) = row.draft_top_k {

@@ -36,8 +36,8 @@ pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<
 /// A distance from p above which a rule is called lossy: more than single precision leaves.
 pub(super) const LOSSY: f64 = 1e-6;
 
-/// Whether a rule is lossless where it was measured, as far as it says: of a rule of the table,
-/// always.
+/// Tells whether a rule is lossless where it was measured, as far as it says: of a rule of the
+/// table, always.
 pub(super) fn is_lossless(row: &VerifierRow) -> bool {
     match &row.own {
         Some(own) => own.total_variation_max.is_some_and(|away| away <= LOSSY),
@@ -51,7 +51,7 @@ pub(super) fn attains(verifier: &VerifierRow) -> bool {
     gap.estimate.open().is_none() && gap.max.abs() < NO_GAP && gap.estimate.mean.abs() < NO_GAP
 }
 
-/// What leaves numbers open that are only known between bounds.
+/// Names what leaves numbers open that are only known between bounds.
 pub(super) fn opened_by(report: &GapReport) -> &'static str {
     let mut optima = report
         .cells
@@ -63,7 +63,7 @@ pub(super) fn opened_by(report: &GapReport) -> &'static str {
     }
 }
 
-/// Whether what a verifier accepts and what it loses are measured, not only known between
+/// Tells whether what a verifier accepts and what it loses are measured, not only known between
 /// bounds that are further apart than their ±.
 pub(super) fn is_measured(cell: &Cell, row: &VerifierRow) -> bool {
     let optimum = &cell.optimal_acceptance_rate.estimate;
@@ -72,8 +72,8 @@ pub(super) fn is_measured(cell: &Cell, row: &VerifierRow) -> bool {
         .all(|estimate| estimate.open().is_none())
 }
 
-/// Which of the two accepts more, if the report tells them apart: after Holm's correction, and
-/// whatever the tokens are that rows do not list.
+/// Tells which of the two accepts more, if the report tells them apart: after Holm's correction,
+/// and whatever the tokens are that rows do not list.
 pub(super) fn ahead(one: &Comparison) -> Option<Ordering> {
     one.difference.side().filter(|_| one.p_holm < LEVEL)
 }

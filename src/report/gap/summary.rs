@@ -13,7 +13,7 @@ use crate::sampling::Cuts;
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
 
-/// What the report is about, in a few words.
+/// Says what the report is about, in a few words.
 pub(super) fn title(report: &GapReport) -> String {
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
     if names.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn extent(report: &GapReport) -> String {
     }
 }
 
-/// What is said of intervals by their unit; nothing of one cluster, which has none.
+/// Says something of intervals by their unit; nothing of one cluster, which has none.
 pub(super) fn over_clusters(report: &GapReport, says: impl FnOnce(&str) -> String) -> String {
     if report.clusters > 1 {
         says(&report.cluster_unit)
@@ -56,7 +56,7 @@ pub(super) const SERVED: &str = "both models' logits are divided by the temperat
     their mass, of these the ones that have at least min-p times the largest; what is kept is \
     renormalised. Of equal tokens those with lower ids come first";
 
-/// Why it is this temperature that is spoken of, if the logs say it.
+/// Says why it is this temperature that is spoken of, if the logs say it.
 pub(super) fn why(report: &GapReport, at: f64) -> &'static str {
     match sampled_at(report) {
         Some(sampled) if sampled == at => ", at which the text was sampled,",
@@ -64,7 +64,7 @@ pub(super) fn why(report: &GapReport, at: f64) -> &'static str {
     }
 }
 
-/// What may make all numbers others than those that are meant.
+/// Says what may make all numbers others than those that are meant.
 pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
     let logs = || report.logs.iter();
     let all = [
@@ -82,7 +82,7 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// What a reader has to know to read the numbers right.
+/// Says what a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let [checks, rates] = short_plans(report);
     let all = [
@@ -133,7 +133,7 @@ pub(super) fn not_drawn(report: &GapReport) -> impl Iterator<Item = String> {
     })
 }
 
-/// That further drafts at temperature 0 are the first one again.
+/// Says that further drafts at temperature 0 are the first one again.
 fn greedy(report: &GapReport, at: f64) -> Option<String> {
     let alone = !report.redrafted.iter().any(|row| row.temperature == at);
     let several = drafts(report).into_iter().any(|n| n > 1);
@@ -145,7 +145,7 @@ fn greedy(report: &GapReport, at: f64) -> Option<String> {
     })
 }
 
-/// What rows that list only some tokens do to every number.
+/// Says what rows that list only some tokens do to every number.
 pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
     let listing = truncated(report)?;
     let masses: Vec<_> = cut_logs(report)
@@ -178,7 +178,7 @@ pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
     ))
 }
 
-/// That rows list some tokens only, and how many.
+/// Says that rows list some tokens only, and how many.
 pub(super) fn truncated(report: &GapReport) -> Option<String> {
     if !is_truncated(report) {
         return None;
@@ -191,7 +191,7 @@ pub(super) fn truncated(report: &GapReport) -> Option<String> {
     ))
 }
 
-/// Whether numbers of truncated rows come with bounds of the full rows'.
+/// Tells whether numbers of truncated rows come with bounds of the full rows'.
 pub(super) fn has_bounds(report: &GapReport) -> bool {
     report.cells.iter().any(|cell| {
         cell.optimal_acceptance_rate.estimate.truncation.is_some()
@@ -216,7 +216,7 @@ const TOO_WIDE: f64 = 0.05;
 /// List lengths that are asked for.
 const LENGTHS: [usize; 3] = [256, 1024, 4096];
 
-/// What to ask the engine for, if the lists say too little.
+/// Says what to ask the engine for, if the lists say too little.
 fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
     let row = report.overlap.iter().find(|row| row.temperature == at)?;
     let [low, high] = row
@@ -289,7 +289,7 @@ pub(super) fn sampling(report: &GapReport) -> Option<String> {
     })
 }
 
-/// What the text of every log was drawn from, if it is one and known.
+/// Returns what the text of every log was drawn from, if it is one and known.
 fn drawn_from(report: &GapReport) -> Option<Cuts> {
     let mut known = report.logs.iter().map(|log| {
         let how = log.metadata.sampling.as_ref();
@@ -361,7 +361,7 @@ fn short_names(report: &GapReport, is_check: bool) -> Option<String> {
     (!names.is_empty()).then(|| names.join("; "))
 }
 
-/// What few clusters do to the intervals.
+/// Says what few clusters do to the intervals.
 fn clusters(report: &GapReport) -> Option<String> {
     let unit = &report.cluster_unit;
     match report.clusters {

@@ -175,7 +175,7 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     }
 }
 
-/// What is accepted and what could be, in every cell.
+/// Lists what is accepted and what could be, in every cell.
 fn rates(report: &GapReport) -> impl Iterator<Item = &Estimate> {
     report.cells.iter().flat_map(|cell| {
         let rows = cell.verifiers.iter().map(|row| &row.acceptance);
@@ -187,7 +187,7 @@ fn rates(report: &GapReport) -> impl Iterator<Item = &Estimate> {
 const OPEN: &str = "a to b: such bounds alone, where they are further apart than ±; nothing more is \
     known of that number.";
 
-/// Whether some rate or gap is only known between bounds.
+/// Tells whether some rate or gap is only known between bounds.
 fn has_open(report: &GapReport) -> bool {
     let rows =
         (report.cells.iter()).flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
@@ -205,7 +205,7 @@ fn verifiers_left_out(report: &GapReport) -> Vec<&str> {
     names.collect()
 }
 
-/// What `est.` means, and how the estimates were checked.
+/// Says what `est.` means, and how the estimates were checked.
 fn audited(report: &GapReport) -> String {
     let meaning = "est.: an estimate by a fast rule, whose error is not proven";
     let sum = |count: fn(&RateAudit) -> u64| report.audits.iter().map(count).sum::<u64>();
@@ -291,7 +291,7 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
     Row::new(std::iter::once(Entry::plain(name)).chain(entries))
 }
 
-/// How far every verifier is from its optimum.
+/// Tabulates how far every verifier is from its optimum.
 pub(super) fn gaps(report: &GapReport) -> Table {
     let columns = head("verifier | drafts | #mean gap | #of α* | #median | #q95 | #max | #none");
     let caption = "Gap of every verifier over the positions, in percentage points";
@@ -344,7 +344,7 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     ])
 }
 
-/// What engines do with one draft.
+/// Tabulates what engines do with one draft.
 pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
     let columns = head(
         "#T | #one-hot | #token | #exact-match | #one-hot − token | #token − exact-match | \
@@ -503,7 +503,7 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
     )
 }
 
-/// How well the optimal plans do.
+/// Tabulates how well the optimal plans do.
 pub(super) fn plans(report: &GapReport) -> Option<Table> {
     let timed = report.plans.iter().any(|one| one.seconds_mean.is_some());
     let checked = report.plans.iter().any(|one| one.positions.is_some());
@@ -572,7 +572,7 @@ pub(super) fn blocks(report: &GapReport) -> Option<Table> {
     block_table("blocks", caption, chosen)
 }
 
-/// What SpecTr-GBV's Lemma 5.1 says of blocks.
+/// Tabulates what SpecTr-GBV's Lemma 5.1 says of blocks.
 pub(super) fn lemma(report: &GapReport) -> Option<Table> {
     let chosen = report.blocks.iter().filter(|one| one.metric == LEMMA);
     let caption = "Value of SpecTr-GBV's Lemma 5.1, in accepted tokens of a block";

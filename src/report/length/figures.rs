@@ -32,7 +32,7 @@ fn length(row: &PolicyResult) -> Option<f64> {
     }
 }
 
-/// What a line ends with, for readers who do not see it.
+/// Says what a line ends with, for readers who do not see it.
 fn said(lines: &[Line]) -> String {
     let ends: Vec<String> = lines
         .iter()
@@ -136,7 +136,7 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
     })
 }
 
-/// What the best length gives at the least cost and at the largest, where their intervals are apart.
+/// Says what the best length gives at the least and the largest cost, if their intervals are apart.
 fn quicker(report: &LengthReport) -> Option<String> {
     let ends = [report.by_cost.first()?, report.by_cost.last()?];
     let [cheap, dear] = ends.map(AtCost::first);
@@ -152,7 +152,7 @@ fn quicker(report: &LengthReport) -> Option<String> {
     })
 }
 
-/// From the shortest length of a verifier to the longest, where their intervals are apart.
+/// Finds the shortest and the longest length of a verifier, where their intervals are apart.
 fn from_to(report: &LengthReport) -> Option<[&PolicyResult; 2]> {
     let verifier = *verifiers(report).first()?;
     let known = || of(report, verifier, true).filter(|row| row.tokens_per_call.is_some());
@@ -192,7 +192,7 @@ fn fewer_calls(report: &LengthReport) -> Option<String> {
     ))
 }
 
-/// What a round accepts, and what a decoder gets for a call, by length.
+/// Draws what a round accepts, and what a decoder gets for a call, by length.
 pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
     let mut lines = Vec::new();
     for verifier in verifiers(report) {
@@ -405,8 +405,8 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     Some(figure)
 }
 
-/// What a policy adds to the best fixed length at the first cost that is spoken of, where it is told
-/// apart; the one that adds most where it was chosen.
+/// Says what a policy adds to the best fixed length at the first cost that is spoken of, where it
+/// is told apart; the one that adds most where it was chosen.
 fn stopping(report: &LengthReport, verifier: &str) -> Option<String> {
     let at = *costs_shown(report).first()?;
     let told = |one: &&ChosenPolicy| {

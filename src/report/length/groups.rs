@@ -20,7 +20,7 @@ fn way(one: &Chosen) -> String {
     }
 }
 
-/// What is said of a way.
+/// Tells whether it is of these drafts and this verifier.
 fn is_of(one: &Chosen, drafts: Drafts, verifier: &str) -> bool {
     one.drafts == drafts && one.verifier == verifier
 }
@@ -107,7 +107,7 @@ fn name(of: &OfGroup) -> Entry {
     Entry::plain(of.group.clone().unwrap_or_else(|| "all prompts".to_owned()))
 }
 
-/// Where no length is chosen.
+/// Tabulates what is accepted, where no length is chosen.
 fn rates(all: &ByGroup) -> Table {
     let columns = head("group | #prompts | #tokens | #accepted");
     let rows = std::iter::once(&all.total).chain(&all.groups);

@@ -36,7 +36,7 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
     }
 }
 
-/// What is kept of the draft's row.
+/// Says what is kept of the draft's row.
 fn draft_cut(report: &LengthReport) -> Option<String> {
     let cuts = report.draft_cuts?.in_words(&[report.of.temperature]);
     Some(format!("q cut to {cuts}, renormalised"))
@@ -60,7 +60,7 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
-/// What is drafted and how it is verified, behind a length.
+/// Says what is drafted and how it is verified, behind a length.
 fn way(one: &Chosen) -> String {
     match one.drafts {
         Drafts::Sampled => format!("with {} verification", one.verifier),
@@ -68,7 +68,7 @@ fn way(one: &Chosen) -> String {
     }
 }
 
-/// What to set and what it buys, in a sentence.
+/// Says what to set and what it buys, in a sentence.
 fn advice(report: &LengthReport) -> String {
     if let Some(at) = &report.at_cost {
         let Some(best) = at.first() else {
@@ -129,7 +129,7 @@ fn advice(report: &LengthReport) -> String {
     )
 }
 
-/// Why there is no length to set.
+/// Says why there is no length to set.
 fn no_choice(report: &LengthReport) -> String {
     if report.of.without_draft > 0 || report.acceptance.open().is_some() {
         bounds_alone(report)
@@ -144,7 +144,7 @@ fn no_choice(report: &LengthReport) -> String {
     }
 }
 
-/// That no length is chosen, with the bounds of the shortest and the longest.
+/// Says that no length is chosen, with the bounds of the shortest and the longest.
 fn bounds_alone(report: &LengthReport) -> String {
     let rows = report.results.iter();
     let rows = rows.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
@@ -230,7 +230,7 @@ fn no_fewer(report: &LengthReport) -> String {
     })
 }
 
-/// How far rules are from the least calls with as many drafts a round.
+/// Says how far rules are from the least calls with as many drafts a round.
 fn above(report: &LengthReport) -> Option<String> {
     let rows = report.bounds.fewest_calls.iter();
     let known: Vec<_> = rows.filter(|row| !row.above.is_empty()).collect();

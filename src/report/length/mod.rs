@@ -101,7 +101,7 @@ fn by_depth(report: &LengthReport) -> Option<Section> {
     ))
 }
 
-/// What profiles hold, where they were asked for.
+/// Shows what profiles hold, where they were asked for.
 fn round_starts(report: &LengthReport) -> Option<Section> {
     let tables = tables::round_starts(report);
     (!tables.is_empty()).then(|| {
@@ -166,7 +166,7 @@ fn bounds(report: &LengthReport) -> Section {
     )
 }
 
-/// What the logs' draft paths could give.
+/// Shows what the logs' draft paths could give.
 fn draft_paths(report: &LengthReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
     let logs = report.of.logs.iter().map(|log| log.name.as_str());

@@ -50,7 +50,7 @@ pub(in crate::report) fn rate_entry(estimate: &Estimate) -> Entry {
     certainty::entry(estimate, "estimate")
 }
 
-/// The same, or a dash.
+/// Makes that entry, or a dash.
 pub(in crate::report) fn maybe(estimate: Option<&Estimate>, places: usize) -> Entry {
     estimate.map_or_else(Entry::none, |estimate| entry(estimate, places))
 }

@@ -20,8 +20,8 @@ pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
     each_once(sampled.map(|row| row.verifier.as_str()))
 }
 
-/// What changing one setting is worth, by cost: block for token verification, and sampled drafts
-/// for others.
+/// Tabulates what changing one setting is worth, by cost: block for token verification, and sampled
+/// drafts for others.
 pub(super) fn changes(report: &LengthReport) -> Option<Table> {
     fn pair<'a>(at: &'a AtCost, ways: &[(Drafts, &str); 2]) -> Option<[&'a Chosen; 2]> {
         let [one, other] = ways.map(|(drafts, verifier)| at.found(drafts, verifier));
@@ -74,7 +74,7 @@ fn cost_entry(at: &AtCost, is_given: bool) -> Entry {
     Entry::plain(format!("{}{given}", cost(at.cost_ratio)))
 }
 
-/// What was chosen on some prompts, with its speed there, and reported on others.
+/// Shows what was chosen on some prompts, with its speed there, and reported on others.
 fn chosen_entry(parameter: impl Display, [on, reported]: [usize; 2], speed: f64) -> Entry {
     Entry::titled(
         parameter.to_string(),
@@ -367,7 +367,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
         .collect()
 }
 
-/// What becomes of a round's first, second, ... token.
+/// Tabulates what becomes of a round's first, second, ... token.
 pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
     let rows = &report.by_depth;
     let has = |of: fn(&AtDepth) -> bool| rows.iter().any(of);
@@ -499,7 +499,7 @@ pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
     ))
 }
 
-/// How often the entropy bound fails.
+/// Tabulates how often the entropy bound fails.
 pub(super) fn entropy(report: &LengthReport) -> Table {
     let columns = head("rule | #γ | #violated at");
     let rows = report.entropy_bounds.iter().map(|bound| {
@@ -519,7 +519,7 @@ pub(super) fn entropy(report: &LengthReport) -> Table {
     )
 }
 
-/// How far rounds get where they start, a table for each way, and each length against the one before.
+/// Tabulates how far rounds get from their starts, by way, and each length against the one before.
 pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
     let each = report.round_starts.iter().map(|way| {
         let rows = way.curves.iter().map(|curve| {

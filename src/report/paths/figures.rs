@@ -14,7 +14,7 @@ fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
     certainty::point(at.drafts as f64, estimate)
 }
 
-/// What several paths accept and one does, where their intervals are apart.
+/// Says what several paths accept and one does, where their intervals are apart.
 fn more_paths(report: &PathsReport) -> Option<String> {
     let at = shown(report).filter(|at| at.drafts > 1)?;
     let [several, one] = [named(at, CARRIED)?, named(at, BLOCK)?];

@@ -24,7 +24,7 @@ pub(super) fn title(report: &PathsReport) -> String {
     replayed::title("Several draft paths", &report.of, &report.surprise, finding)
 }
 
-/// What a decoder gets by what needs nothing carried between rounds.
+/// Says what a decoder gets by what needs nothing carried between rounds.
 fn finding(report: &PathsReport) -> Option<String> {
     let at = shown(report).filter(|_| report.starts > 0)?;
     let one = at.verifiers.iter().find(|one| one.verifier == CARRIED)?;
@@ -83,13 +83,13 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
-/// How many paths of how many tokens.
+/// Says how many paths of how many tokens.
 fn of(at: &AtDrafts, length: usize) -> String {
     let paths = counted(at.drafts, "draft path");
     format!("{paths} of {}", counted(length, "token"))
 }
 
-/// What a decoder gets that follows round with round, by what needs nothing carried between them.
+/// Says what a decoder gets round after round, by what needs nothing carried between them.
 fn advice(report: &PathsReport, at: &AtDrafts) -> Option<String> {
     let of = of(at, report.length);
     let calls = |name: &str| {
@@ -117,7 +117,7 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> Option<String> {
     })
 }
 
-/// What no verifier passes in a round.
+/// Says what no verifier passes in a round.
 fn possible(at: &AtDrafts, length: usize) -> String {
     let of = of(at, length);
     let one = named(at, ONE);
@@ -200,7 +200,7 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
     points
 }
 
-/// What tokens that their rows do not list make unsure.
+/// Says what tokens that their rows do not list make unsure.
 fn unlisted(report: &PathsReport) -> Option<String> {
     (report.of.unlisted > 0).then(|| {
         format!(

@@ -74,7 +74,7 @@ fn by_verifier(
         .note(widest(all.filter_map(&of)))
 }
 
-/// What every verifier accepts.
+/// Tabulates what every verifier accepts.
 pub(super) fn verifiers(report: &PathsReport) -> Table {
     let caption = "E[τ] by verifier and number of paths";
     by_verifier(report, "accepted", caption, |one| {
@@ -82,7 +82,7 @@ pub(super) fn verifiers(report: &PathsReport) -> Table {
     })
 }
 
-/// What a decoder gets for a call: only of verifiers whose rounds can be replayed.
+/// Tabulates what a decoder gets for a call: only of verifiers whose rounds can be replayed.
 pub(super) fn calls(report: &PathsReport) -> Table {
     let caption = "Tokens per target call by verifier and number of paths";
     let mut table = by_verifier(report, "calls", caption, |one| one.tokens_per_call.as_ref());
@@ -94,7 +94,7 @@ pub(super) fn calls(report: &PathsReport) -> Table {
     table
 }
 
-/// What is said of intervals that are not written out.
+/// Says how wide intervals are that are not written out.
 fn widest<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
     let halves = estimates.map(|one| (one.ci95[1] - one.ci95[0]) / 2.0);
     let widest = halves.fold(0.0, f64::max);
@@ -112,7 +112,7 @@ fn mean(estimate: Option<&Estimate>) -> Entry {
     })
 }
 
-/// How far below the upper bound it is; no rows where there is none.
+/// Tabulates how far below the upper bound it is; no rows where there is none.
 pub(super) fn distances(report: &PathsReport) -> Table {
     let caption = "Upper bound less E[τ], paired by prompt";
     if report.by_drafts.iter().all(|at| at.upper_bounds.is_empty()) {

@@ -13,8 +13,8 @@ pub(super) fn title(report: &TreeReport) -> String {
     replayed::title("Draft trees", &report.of, &report.surprise, finding)
 }
 
-/// What the tree of the first sentence gives: one that engines have, unless the grown one is told
-/// apart from it.
+/// Says what the tree of the first sentence gives: one that engines have, unless the grown one is
+/// told apart from it.
 fn finding(report: &TreeReport) -> Option<String> {
     let best = report.best.first()?;
     let is_worth = tree_changes(report).first().map(of_tree);
@@ -46,7 +46,7 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
-/// Whether lists leave what trees get more open than the sample does.
+/// Tells whether lists leave what trees get more open than the sample does.
 fn is_open(report: &TreeReport) -> bool {
     let best = report.best.first().map(|tree| &tree.tokens_per_call);
     let theirs = report.reference.as_ref().map(|tree| &tree.tokens_per_call);
@@ -55,7 +55,7 @@ fn is_open(report: &TreeReport) -> bool {
         .any(|estimate| estimate.open().is_some())
 }
 
-/// What to set and what it buys, in a sentence or two: a tree that engines have, unless these
+/// Says what to set and what it buys, in a sentence or two: a tree that engines have, unless these
 /// prompts tell the grown one apart from it.
 fn advice(report: &TreeReport) -> Vec<String> {
     let Some(best) = report.best.first() else {
@@ -154,7 +154,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
     vec![first, then]
 }
 
-/// What a tree buys.
+/// Says what a tree buys.
 fn buys(speed: Option<&Estimate>, tokens_per_call: &Estimate) -> String {
     let tokens = format!(
         "{} tokens for each target call",

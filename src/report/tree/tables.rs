@@ -225,7 +225,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
     )
 }
 
-/// What roots' children are worth.
+/// Tabulates what roots' children are worth.
 pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
     let columns = head("verifier | #accepted | #value");
     let caption = "A root's children by what is below them: accepted, in percent, and worth";

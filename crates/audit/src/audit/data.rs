@@ -46,7 +46,7 @@ impl Claimed {
         }
     }
 
-    /// What is kept of the target's row.
+    /// Returns what is kept of the target's row.
     pub(crate) fn kept(&self) -> Cuts {
         Cuts {
             top_k: self.top_k,
@@ -56,7 +56,7 @@ impl Claimed {
         }
     }
 
-    /// Whether the order of the cuts can matter.
+    /// Tells whether the order of the cuts can matter.
     pub fn order_matters(&self) -> bool {
         self.kept().depend_on_order(self.temperature)
     }

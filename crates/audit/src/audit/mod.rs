@@ -3,18 +3,18 @@
 //! A log has rows p and q, the drafts of an engine, which of them it accepted and what came
 //! out. [`audit`] tests four things apart: the law of the drafts, their acceptance, what
 //! replaces a rejected draft, and the law of what comes out. The evidence is an e-value: the
-//! capital of bets that cannot grow on average while the engine does what it says, up to a
-//! tolerance. `docs/theory/audit.md` has the statistics with proofs.
+//! capital of suspects, other laws that the engine may follow, each the likelihood ratio of its
+//! law to the claim. `docs/theory/audit.md` has the statistics with proofs.
 //!
-//! Words of the field: the *null* is that the engine samples what it claims, up to the tolerance;
-//! the *alternatives* are the bugs of a table; an *e-value* is the *wealth* (here capital) that
-//! bets against the null have come to from 1. Three folders, of which each knows those above it
-//! alone:
+//! Words of the field: the *null* is the claim, up to stated noise; the *alternatives* are the
+//! suspects, with sizes that are fitted; an *e-value* is the *wealth* (here capital) that 1 has
+//! come to. Four folders, of which each knows those above it alone:
 //!
 //! | folder | what it is |
 //! | --- | --- |
 //! | `model` | what an engine does: a rule, or a rule with a bug, as laws on one position |
-//! | `evidence` | what a log says that it did, and the capital of bets on it |
+//! | `evidence` | what a log says that it did; bets on records, which have no rows |
+//! | `suspects` | the laws that it may follow in place of the claim, and the capital of each |
 //! | `verdict` | from capital to a report: of logs, of records, of simulated and tampered runs |
 //!
 //! ```no_run

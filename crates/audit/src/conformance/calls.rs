@@ -122,7 +122,7 @@ impl CallSituation {
         Self::Alike,
     ];
 
-    /// Its name in the manifest.
+    /// Returns its name in the manifest.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ragged => "ragged",
@@ -144,7 +144,7 @@ impl CallSituation {
         }
     }
 
-    /// What it is.
+    /// Says what it is.
     pub fn words(self) -> &'static str {
         match self {
             Self::Ragged => {
@@ -399,7 +399,7 @@ impl Request {
         shares(q)
     }
 
-    /// What has to come of it.
+    /// Returns what has to come of it.
     pub(super) fn laws(&self, map: &[usize]) -> RequestLaws {
         let size = self.logits[0].len();
         let mut laws = RequestLaws {

@@ -16,7 +16,7 @@ pub(super) fn width(rule: RuleName, drafts: usize) -> usize {
     }
 }
 
-/// What is carried at the start of a text: a round starts there.
+/// Returns what is carried at the start of a text: a round starts there.
 pub(super) fn fresh(rule: RuleName, drafts: usize) -> Vec<f64> {
     let ones = if rule == RuleName::CARRIED { 1 } else { 2 };
     let number = |at: usize| if at < ones { 1.0 } else { 0.0 };
@@ -26,7 +26,7 @@ pub(super) fn fresh(rule: RuleName, drafts: usize) -> Vec<f64> {
 /// Carried numbers are multiples of this where they add up, so that `f32` holds them.
 const STEP: f64 = 1.0 / (1 << 20) as f64;
 
-/// What is carried behind a made-up text, in front of a token at which a round may start. All
+/// Makes up what is carried inside a text, in front of a token at which a round may start. All
 /// numbers are values of `f32`.
 pub(super) fn inside(rule: RuleName, drafts: usize, random: &mut ChaCha8Rng) -> Vec<f64> {
     let mut carry = Carry::new(drafts);

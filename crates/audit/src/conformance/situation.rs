@@ -80,7 +80,7 @@ impl Situation {
         Self::Duplicate,
     ];
 
-    /// Its name in the manifest.
+    /// Returns its name in the manifest.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -101,7 +101,7 @@ impl Situation {
         }
     }
 
-    /// What it is.
+    /// Says what it is.
     pub fn words(self) -> &'static str {
         match self {
             Self::Random => "two rows that have little to do with each other",
@@ -202,7 +202,7 @@ impl Situation {
         })
     }
 
-    /// Whether it is had inside a text, of rules that carry numbers, and at the start of one.
+    /// Lists whether it is had inside a text, of rules that carry numbers, and at the start of one.
     pub(super) fn places(self, rule: RuleName, few: bool) -> &'static [bool] {
         match (carry::width(rule, 1) > 0, few) {
             (false, _) => &[false],

@@ -4,8 +4,8 @@ use super::data::{AtLength, Best, Kind};
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::{Basis, Change, Needs, Unit, Verdict};
 
-/// From the length that ran, judged at the same costs, to the quickest; nothing where rounds were of
-/// several lengths, or the quickest ran.
+/// Lists changes from the length that ran, judged at the same costs, to the quickest; nothing where
+/// rounds were of several lengths, or the quickest ran.
 ///
 /// Counts have no interval of a speed. What is known only as the middle of a bracket, or is alike by
 /// what is stated of such predictions, is not told apart.

@@ -38,7 +38,7 @@ impl Source {
         Self::Speculators,
     ];
 
-    /// Its name, for `--from`.
+    /// Returns its name, for `--from`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// What such a file is.
+    /// Says what such a file is.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -125,7 +125,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Of rounds in order.
+    /// Counts rounds in order.
     #[must_use]
     pub fn of_steps(steps: Vec<Step>) -> Self {
         let most = steps.iter().map(|step| step.accepted).max().unwrap_or(0);
@@ -143,7 +143,7 @@ impl Rounds {
         }
     }
 
-    /// Of the number of rounds that accepted exactly j drafts, j = 0, 1, ..
+    /// The counts of a histogram: of rounds that accepted exactly j drafts, j = 0, 1, ..
     #[must_use]
     pub fn of_histogram(histogram: &[f64], drafted: Option<f64>) -> Self {
         let mut reached: Vec<f64> = Vec::with_capacity(histogram.len());
@@ -165,7 +165,7 @@ impl Rounds {
         }
     }
 
-    /// What contradicts itself in these counts, if anything does.
+    /// Refuses counts that contradict themselves.
     ///
     /// # Errors
     /// Names the counts and both numbers.

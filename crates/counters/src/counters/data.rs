@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

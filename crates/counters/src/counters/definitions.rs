@@ -4,7 +4,7 @@ use serde::Serialize;
 use specgap_base::glossary;
 use std::collections::BTreeMap;
 
-/// What the words of the report mean, each number with its formula.
+/// Says what the words of the report mean, each number with its formula.
 #[must_use]
 pub fn counters_definitions() -> BTreeMap<String, String> {
     glossary::of("counters")
@@ -23,7 +23,7 @@ pub struct ToolDefinition {
     pub acceptance_length: &'static str,
 }
 
-/// What tools call an acceptance rate or length, and how each becomes the other.
+/// Lists what tools call an acceptance rate or length, and how each becomes the other.
 ///
 /// d are rounds with drafts, t are drafted and a are accepted tokens; x is the number itself, and
 /// K = t/d.

@@ -74,7 +74,7 @@ pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> 
     all
 }
 
-/// What no counter can say.
+/// Lists what no counter can say.
 pub(super) fn unknown() -> Vec<String> {
     [
         "other verifiers and other draft laws: `specgap length` and `specgap gap` have them, of a log \

@@ -25,7 +25,7 @@ const LEFT_OUT: f64 = 0.0025;
 /// A bracket this near its middle, as a share, is no more open than the stated error.
 const SHUT: f64 = 1e-9;
 
-/// What counts say of every draft length.
+/// Reports what counts say of every draft length.
 ///
 /// # Formula
 /// With S_i the share of rounds that accept at least i drafts: `AL(k) = 1 + S_1 + .. + S_k` for k <= K,

@@ -56,7 +56,7 @@ pub(super) fn ends(steps: &[Step], length: usize) -> [Ends; 2] {
     found
 }
 
-/// Of each request the pair with which all together have the most tokens a round, or the fewest.
+/// Picks for each request the pair that gives all together the most tokens a round, or the fewest.
 pub(super) fn extreme(requests: &[Ends], most: bool) -> Vec<[f64; 2]> {
     let mut rate = 1.0;
     loop {
@@ -84,7 +84,7 @@ pub(super) fn extreme(requests: &[Ends], most: bool) -> Vec<[f64; 2]> {
     }
 }
 
-/// Whether rounds of `length` drafts would have been these.
+/// Tells whether rounds of `length` drafts would have been these.
 pub(super) fn ran(steps: &[Step], length: usize) -> bool {
     let whole = |step: &Step| step.drafted == length || step.accepted < step.drafted;
     steps
@@ -92,7 +92,7 @@ pub(super) fn ran(steps: &[Step], length: usize) -> bool {
         .is_none_or(|(_, all)| all.iter().all(whole))
 }
 
-/// What is known of the coin at each token of the text.
+/// Returns what is known of the coin at each token of the text.
 fn coins(steps: &[Step]) -> Vec<Option<bool>> {
     let mut coins = Vec::new();
     for step in steps {

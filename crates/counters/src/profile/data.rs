@@ -111,7 +111,7 @@ impl Profile {
         })
     }
 
-    /// With the curves of groups, for the formats that have a place for them: Model-Optimizer's
+    /// Adds the curves of groups, for the formats that have a place for them: Model-Optimizer's
     /// `per_category`, and the card.
     ///
     /// # Errors

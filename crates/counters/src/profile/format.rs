@@ -66,7 +66,7 @@ impl FromStr for Format {
     }
 }
 
-/// Whether a profile may have a file of this name.
+/// Tells whether a profile may have a file of this name.
 ///
 /// ```
 /// use specgap_counters::profile::is_of_a_profile;

@@ -143,7 +143,7 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
     Ok(vec![file])
 }
 
-/// What `per_category` has of each group: `{category: {mean_accept_length, ...}}`.
+/// Returns what `per_category` has of each group: `{category: {mean_accept_length, ...}}`.
 fn per_category(profile: &Profile) -> Option<BTreeMap<&str, Category>> {
     let of = |curves: &[Curve]| {
         let curve = curves.last()?;

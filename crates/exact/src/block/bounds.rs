@@ -43,7 +43,7 @@ pub fn lemma_5_1<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
     sum.value()
 }
 
-/// What Lemma 5.1's value is worth with K drafts.
+/// Says what Lemma 5.1's value is worth with K drafts.
 pub fn lemma_5_1_status(drafts: usize) -> &'static str {
     if drafts == 1 {
         "equals the optimum for one draft"

@@ -137,7 +137,7 @@ impl DrawnTrees {
         Some(largest_coupling(&profits, [&masses, blocks]))
     }
 
-    /// By tree: how many tokens of each block it has, and its probability.
+    /// Counts for each tree the tokens that it has of each block; and the trees' probabilities.
     pub(crate) fn profiles(&self, tree: &TokenTree<Rational>) -> (Vec<Vec<i64>>, Vec<Rational>) {
         let shared = |nodes: &[Node], index: usize| -> i64 {
             let block = tree.leaf(index);

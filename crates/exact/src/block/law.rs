@@ -12,7 +12,7 @@ use specgap_number::number::{Number, RunningSum};
 /// A verifier is given as the exact law of its outcome *given the drafts*; no
 /// random number is drawn. [`output_law`] sums over all drafts.
 pub trait BlockVerifier<T: Number> {
-    /// How many draft blocks it looks at.
+    /// Returns how many draft blocks it looks at.
     fn drafts(&self) -> usize;
 
     /// Reports every outcome given the draft blocks (indices into layer L, in
@@ -47,7 +47,7 @@ struct Sums<T: Number> {
 }
 
 impl<T: Number> Outcomes<'_, T> {
-    /// Where outcomes go that happen with probability `share` only.
+    /// Returns where outcomes go that happen with probability `share` only.
     pub fn given(&mut self, share: &T) -> Outcomes<'_, T> {
         Outcomes {
             weight: self.weight.times(share),
@@ -56,8 +56,8 @@ impl<T: Number> Outcomes<'_, T> {
         }
     }
 
-    /// With `probability`, `prefix` is accepted and the token after it is drawn
-    /// from `next` (V probabilities); `None` if that law is 0/0.
+    /// Accepts `prefix` with `probability` and draws the token after it from `next` (V
+    /// probabilities); `None` if that law is 0/0.
     ///
     /// After a whole block the next token is the bonus token, and `next` is
     /// not looked at where the target's law of it is not known.
@@ -115,7 +115,7 @@ pub fn tuple_count<T: Number>(tree: &TokenTree<T>, drafts: usize) -> f64 {
     (tree.draft_support().len() as f64).powi(i32::try_from(drafts).unwrap_or(i32::MAX))
 }
 
-/// What a verifier does, summed over every tuple of draft blocks.
+/// Sums what a verifier does over every tuple of draft blocks.
 fn outcomes<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T>) -> Sums<T> {
     let (length, horizon) = (tree.length(), tree.horizon());
     let layer = |depth| vec![T::Sum::default(); tree.width(depth)];

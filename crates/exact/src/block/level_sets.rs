@@ -46,8 +46,8 @@ pub struct LevelSets {
 }
 
 impl LevelSets {
-    /// From one row of flags a length, `layers[l-1][i]` telling whether prefix i of l tokens
-    /// is in the set; `None` if they are not L rows of V, V^2, .. V^L entries.
+    /// The sets from one row of flags a length, `layers[l-1][i]` telling whether prefix i of l
+    /// tokens is in the set; `None` if they are not L rows of V, V^2, .. V^L entries.
     pub fn new<T: Number>(tree: &TokenTree<T>, layers: Vec<Vec<bool>>) -> Option<Self> {
         let fits = layers.len() == tree.length()
             && (1..)
@@ -56,7 +56,7 @@ impl LevelSets {
         fits.then_some(Self { layers })
     }
 
-    /// Whether a prefix lies in the set of its length.
+    /// Tells whether a prefix lies in the set of its length.
     pub fn contains(&self, node: specgap_core::tree::Node) -> bool {
         let layer = node.depth.checked_sub(1).and_then(|at| self.layers.get(at));
         layer.and_then(|layer| layer.get(node.index)) == Some(&true)
@@ -125,7 +125,7 @@ pub struct PathOptimum<T> {
     pub rounding: f64,
 }
 
-/// What a bound of `f64` is off by at most, for blocks of `length` tokens and `drafts`
+/// Returns what a bound of `f64` is off by at most, for blocks of `length` tokens and `drafts`
 /// paths.
 ///
 /// With u = 2^-53, a joint probability errs by 3L u relative and so does a cost of a leaf,
@@ -294,7 +294,7 @@ impl<'a, T: Number> Search<'a, T> {
         least
     }
 
-    /// Whether something below the best value may lie above this bound.
+    /// Tells whether something below the best value may lie above this bound.
     fn matters(&self, bound: &T) -> bool {
         if T::EXACT {
             return *bound < self.upper;
@@ -638,7 +638,7 @@ pub(crate) mod tests {
         assert_eq!(all, expected);
     }
 
-    /// In fractions the search goes on where in `f64` the bounds would be one number.
+    /// Shows that the search goes on in fractions where in `f64` the bounds would be one number.
     #[test]
     fn fractions_meet_however_near_the_bounds_are() {
         let small =

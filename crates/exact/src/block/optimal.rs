@@ -39,7 +39,7 @@ struct Choice<T> {
 }
 
 impl<T: Number> BlockOptimal<T> {
-    /// For `drafts` blocks; `None` if the exact optimum is out of reach
+    /// Solves the transport for `drafts` blocks; `None` if the exact optimum is out of reach
     /// ([`super::transport::MAX_EXACT_PAIRS`]).
     pub fn new(tree: &TokenTree<Rational>, drafts: usize) -> Option<Self> {
         let transport = BlockTransport::new(tree, drafts)?;

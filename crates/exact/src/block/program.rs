@@ -78,7 +78,7 @@ pub enum ProgramError {
 }
 
 impl BlockProgram {
-    /// For `drafts` i.i.d. blocks. [`super::transport::pair_count`] says how
+    /// The program for `drafts` i.i.d. blocks. [`super::transport::pair_count`] says how
     /// large it gets. `None` cannot happen on a validated problem.
     pub fn new(tree: &TokenTree<f64>, drafts: usize) -> Option<Self> {
         let length = tree.length();

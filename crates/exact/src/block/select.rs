@@ -70,7 +70,7 @@ pub struct Select<T> {
 type Step<T> = BTreeMap<Vec<u32>, Vec<(usize, T)>>;
 
 impl<T: Number> Select<T> {
-    /// For `drafts` i.i.d. paths of a problem.
+    /// The rule for `drafts` i.i.d. paths of a problem.
     pub fn new(problem: &BlockProblem, rule: SelectedRule, drafts: usize) -> Self {
         let tree = TokenTree::<T>::new(problem);
         let mut steps = BTreeMap::new();
@@ -189,7 +189,7 @@ impl<T: Number> BlockVerifier<T> for Select<T> {
     }
 }
 
-/// How an optimal plan hands out the sets of m draws; `None` cannot happen on a validated
+/// Plans how the sets of m draws are handed out at best; `None` cannot happen on a validated
 /// problem.
 fn plan<T: Number>(
     problem: &BlockProblem,

@@ -43,7 +43,7 @@ pub struct SpecTr {
 type Steps = BTreeMap<(Node, usize), Option<Rc<dyn Verifier>>>;
 
 impl SpecTr {
-    /// With a rule at every position, for `drafts` blocks of a problem.
+    /// Takes a rule at every position, for `drafts` blocks of a problem.
     pub fn new(problem: &BlockProblem, rule: VerifierName, drafts: usize) -> Self {
         Self {
             rule,

@@ -43,7 +43,7 @@ pub struct SpecTrGbv {
 }
 
 impl SpecTrGbv {
-    /// For `drafts` blocks.
+    /// The verifier of `drafts` blocks.
     pub fn new(drafts: usize) -> Self {
         Self { drafts }
     }

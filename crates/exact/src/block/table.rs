@@ -41,12 +41,12 @@ impl BlockRule {
         self.0.rule.is_chain()
     }
 
-    /// Whether its output is proved to follow the target with `drafts` drafts.
+    /// Tells whether its output is proved to follow the target with `drafts` drafts.
     pub fn is_proved_lossless(self, drafts: usize) -> bool {
         !self.0.is_refuted || drafts == 1
     }
 
-    /// What a reader must know beside the numbers.
+    /// Says what a reader must know beside the numbers.
     pub fn note(self, drafts: usize) -> Option<&'static str> {
         if self.is_single_draft() {
             return (drafts > 1).then_some("uses the first of the drafts only");

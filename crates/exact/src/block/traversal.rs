@@ -46,7 +46,7 @@ pub struct Traversal {
 }
 
 impl Traversal {
-    /// For `drafts` blocks.
+    /// The verifier of `drafts` blocks.
     pub fn new(drafts: usize) -> Self {
         Self { drafts }
     }

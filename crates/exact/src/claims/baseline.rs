@@ -32,7 +32,7 @@ pub struct BaselineClaim {
 }
 
 impl Baseline {
-    /// Of a run.
+    /// The baseline of a run.
     pub fn new(checked: &[Checked], problems: BTreeMap<String, BTreeMap<String, f64>>) -> Self {
         let claims = checked
             .iter()

@@ -143,7 +143,7 @@ impl Claim {
     /// What a claim that is only searched for adds to its own.
     pub(super) const SUPPORTED: Self = Self::expecting(Verdict::Supported, &[]);
 
-    /// What a wrong claim adds to its own.
+    /// Returns what a wrong claim adds to its own.
     pub(super) const fn refuted(counterexamples: &'static [&'static str]) -> Self {
         Self::expecting(Verdict::Refuted, counterexamples)
     }
@@ -160,7 +160,7 @@ impl Claim {
         }
     }
 
-    /// Whether the statement stands in a paper as it is: it is not this crate's own, and no
+    /// Tells whether the statement stands in a paper as it is: it is not this crate's own, and no
     /// reading or guess of what papers say.
     pub fn is_published(&self) -> bool {
         let others = ["ours", "this crate", "a reading", "a natural"];

@@ -67,7 +67,7 @@ impl Family {
         [self.row(vocab), self.row(vocab)]
     }
 
-    /// As [`Self::weights`], all above zero.
+    /// Draws weights that are all above zero.
     pub(super) fn positive_weights(&mut self, vocab: usize) -> Vec<u64> {
         (0..vocab)
             .map(|_| self.random.random_range(1..40))
@@ -265,7 +265,7 @@ pub(super) fn drafting<S: DraftScheme + 'static>(
     Problem::new("random", target, law(draft)).ok()
 }
 
-/// The same target under another law of the same q.
+/// Puts the same target under another law of the same q.
 pub(super) fn under<S: DraftScheme + 'static>(
     problem: &Problem,
     law: impl Fn(Draft, usize) -> S,

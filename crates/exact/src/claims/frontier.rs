@@ -52,7 +52,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// What p' has to hold of each set if a rule is to accept beta.
+/// Returns what p' has to hold of each set if a rule is to accept beta.
 fn demands(q: &[Rational], beta: &Rational) -> Vec<Rational> {
     let missed = beta.complement();
     let mut demands: Vec<Rational> = q.iter().map(|q| q.excess_over(&missed)).collect();
@@ -94,7 +94,7 @@ fn even_base(p: &[Rational], g: &[Rational]) -> Vec<Rational> {
     law
 }
 
-/// The same in closed form, along an order of the tokens; tokens of p = 0 get what the order
+/// Computes that in closed form, along an order of the tokens; tokens of p = 0 get what the order
 /// gives them before any other.
 fn along(p: &[Rational], g: &[Rational], order: &[usize]) -> Vec<Rational> {
     // P and g of the first tokens, of those of one P the last, and how many they are.
@@ -191,7 +191,7 @@ fn chi_square(law: &[Rational], p: &[Rational]) -> Option<Rational> {
     beyond(law, p).is_nil().then_some(sum)
 }
 
-/// In what another law is nearer to p, if in anything. Between corners of its own sum of
+/// Says in what another law is nearer to p, if in anything. Between corners of its own sum of
 /// (p' - t p)+ that is a line, and the other sum convex: no less at the corners is no less at any t.
 fn nearer(law: &[Rational], other: &[Rational], p: &[Rational]) -> Option<String> {
     let corners = ratios(other, p).chain([Rational::zero()]);

@@ -227,7 +227,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// What a rule accepts, summed over all tuples in fractions; a violation where its output is not p.
+/// Sums what a rule accepts over all tuples in fractions; a violation where its output is not p.
 fn summed(finding: &mut Finding, problem: &Problem, name: VerifierName) -> Option<Rational> {
     let rule = verifier(name, problem).ok();
     let law = rule.and_then(|rule| output_law_exact(&*rule, problem.scheme()));
@@ -352,7 +352,7 @@ fn adaptive(problem: &Problem, straddle: Straddle) -> Option<LevelPasses> {
     LevelPasses::solve(target, draft, drafts, straddle, FOLLOWING).ok()
 }
 
-/// Whether alpha\* is in the enclosure, and the width of that.
+/// Tells whether alpha\* is in the enclosure, and how wide that is.
 fn enclosed(passes: &LevelPasses, alpha: &Rational) -> (bool, f64) {
     let (known, alpha) = (passes.optimal_acceptance_rate(), round_nearest(alpha));
     let inside = known.lower() <= alpha + 1e-12 && alpha <= known.upper() + 1e-12;
@@ -401,7 +401,7 @@ fn level_of_strata(finding: &mut Finding) {
     finding.count("of all, level-4 attains alpha* in", attained);
 }
 
-/// Whether x <= max over h of h^n (1 - h^(n-1)), which is at h^(n-1) = n/(2n-1).
+/// Tells whether x <= max over h of h^n (1 - h^(n-1)), which is at h^(n-1) = n/(2n-1).
 fn at_most_worst(share: &Rational, drafts: usize) -> bool {
     if drafts < 2 {
         return share.is_nil();
@@ -431,7 +431,7 @@ fn used_up(problem: &Problem, rule: &dyn Verifier) -> Option<Vec<usize>> {
     Some(held(problem, |token| residual[token as usize].is_nil()))
 }
 
-/// What recursive rejection of drafts of these laws accepts where the optimum is 1.
+/// Returns what recursive rejection of drafts of these laws accepts where the optimum is 1.
 fn of_worst(finding: &mut Finding, p: Vec<Rational>, rows: Vec<Vec<Rational>>) -> Rational {
     let made = || {
         let drafts = rows.into_iter().map(Draft::from_rationals);
@@ -581,7 +581,7 @@ fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64
     }
 }
 
-/// The same of two shipped laws, if they are what they are shipped as; whether they are is evidence.
+/// Checks two shipped laws so, if they are what they are shipped as; whether they are is evidence.
 fn never_above_if(finding: &mut Finding, name: &'static str, holds: bool, laws: [&Problem; 2]) {
     finding.text(name, if holds { "yes" } else { "no" });
     if holds {
@@ -827,7 +827,7 @@ impl Clocks {
 /// What steps of a finite size may leave of a distance.
 const CLOSE: f64 = 2e-4;
 
-/// How far the level rule stays below alpha\*, at levels as fine as are needed for [`CLOSE`].
+/// Returns how far the level rule stays below alpha\*, at levels as fine as [`CLOSE`] needs.
 fn falls_short(problem: &Problem) -> f64 {
     let alpha = round_nearest(&optimum(problem));
     let mut short = 1.0;
@@ -1006,8 +1006,8 @@ fn strata_not_undominated(finding: &mut Finding) {
     });
 }
 
-/// What is accepted where tokens run one after the other by falling p/q, each through all drafts
-/// to the end; tokens of one ratio together.
+/// Returns what is accepted where tokens run one after the other by falling p/q, each through all
+/// drafts to the end; tokens of one ratio together.
 fn by_thresholds(problem: &Problem) -> Option<Rational> {
     let draft = problem.scheme().draft()?;
     let (p, q) = (Rational::row(problem.target()), Rational::row(draft));

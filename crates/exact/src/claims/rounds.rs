@@ -184,7 +184,7 @@ fn forward(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, Rational> {
     starts
 }
 
-/// What multipliers prove to be the least calls; an error if they break a constraint.
+/// Returns the least calls that multipliers prove; an error if they break a constraint.
 fn proved_least(pair: &Pair, most: usize) -> Result<Rational, String> {
     let starts = forward(pair, most);
     // Behind each prefix: how far the next marked one on a path of the draft is, at it or
@@ -241,7 +241,7 @@ fn proved_least(pair: &Pair, most: usize) -> Result<Rational, String> {
 /// By start and prefix: what rounds from the start accept of the prefix.
 type Accepted = BTreeMap<(Vec<usize>, Vec<usize>), Rational>;
 
-/// What rounds from a start accept of a prefix and of one more token.
+/// Sums what rounds from a start accept of a prefix and one more token.
 fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize]) -> Rational {
     let each = (0..vocab).filter_map(|token| {
         let longer = (start.to_vec(), extended(prefix, token));
@@ -250,7 +250,7 @@ fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize])
     each.sum()
 }
 
-/// What rounds of the decoder accept, chosen from the longest prefixes on; an error if there is no
+/// Chooses what rounds of the decoder accept, from the longest prefixes on; an error if there is no
 /// choice.
 fn acceptances(
     pair: &Pair,
@@ -483,7 +483,7 @@ fn carried_block(pair: &Pair, most: usize) -> Decoded {
     (calls, texts)
 }
 
-/// What is carried behind every prefix that the target may write.
+/// Returns what is carried behind every prefix that the target may write.
 fn carries_of(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, BlockCarry<Rational>> {
     let mut all = BTreeMap::from([(Vec::new(), BlockCarry::new(most))]);
     for (prefix, [target, draft]) in pair.all_rows() {

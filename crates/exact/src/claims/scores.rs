@@ -469,7 +469,7 @@ fn converse(finding: &mut Finding) {
     );
 }
 
-/// By falling w/p.
+/// Sorts by falling w/p.
 fn sort_by_ratio(tokens: &mut [usize], weights: &[Rational], p: &[Rational]) {
     tokens.sort_by(|&a, &b| {
         let (left, right) = (weights[a].times(&p[b]), weights[b].times(&p[a]));
@@ -527,7 +527,7 @@ fn two_scores(family: &mut Family) -> Option<Problem> {
     Problem::from_law("random", p, law).ok()
 }
 
-/// Whether some l >= 0 has p <= l.w in the set and p >= l.w outside.
+/// Tells whether some l >= 0 has p <= l.w in the set and p >= l.w outside.
 fn has_thresholds(p: &[Rational], w: &[Vec<Rational>; 2], mask: usize) -> bool {
     let zero = Rational::zero;
     // Lines a l_1 + b l_2 = c: of the tokens, and the axes.

@@ -24,7 +24,7 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
     ..Claim::refuted(&["refuted/seed-reset-each-round.toml"])
 }];
 
-/// Where the sums of a law end: the numbers at which what they choose changes.
+/// Finds where the sums of a law end: the numbers at which what they choose changes.
 fn ends(law: &[Rational]) -> Vec<Rational> {
     let sums = law.iter().scan(Rational::zero(), |sum, mass| {
         sum.gain(mass);
@@ -73,7 +73,7 @@ impl Decoder {
         }
     }
 
-    /// What a round writes that may write so many tokens.
+    /// Writes a round that may have so many tokens.
     fn round(&self, left: usize, [draft, coin, own]: [&Rational; 3]) -> Vec<usize> {
         if left < 2 {
             return vec![chosen(&self.target, own)];
@@ -110,7 +110,7 @@ impl Decoder {
     }
 }
 
-/// How far the text's law is from independent draws of p.
+/// Returns how far the text's law is from independent draws of p.
 fn off(p: &[Rational], q: &[Rational], tokens: usize) -> Rational {
     let law = Decoder::new(p, q).law(tokens);
     let over = law.into_iter().map(|(text, mass)| {

@@ -74,8 +74,8 @@ fn check(finding: &mut Finding) {
     finding.enough(fewer > 20, "models");
 }
 
-/// At every prefix that the target may write: whether s* can be selected, and whether as much is
-/// accepted as can be. How many there are.
+/// Checks at every prefix that the target may write whether s* can be selected, and whether as much
+/// is accepted as can be; counts the prefixes.
 fn every_token(
     finding: &mut Finding,
     [pair, drafted]: [&Pair; 2],

@@ -102,8 +102,8 @@ impl Sets {
     }
 }
 
-/// How often each token is put out as a draft by its weight in its tier; tier 0 has the slot that
-/// rejects.
+/// Returns how often each token is put out as a draft by its weight in its tier; tier 0 has the
+/// slot that rejects.
 fn put_out<T: Number>(sets: &[(usize, T)], tiers: &[usize], weights: &[T]) -> Vec<T> {
     let mut out: Vec<T> = weights.iter().map(|_| T::zero()).collect();
     for (set, mass) in sets {
@@ -189,7 +189,7 @@ fn parts(set: usize) -> impl Iterator<Item = usize> {
     (1..=set).filter(move |part| part & !set == 0)
 }
 
-/// What the proof rests on, in fractions: how many inequalities, and the first that fails.
+/// Checks in fractions what the proof rests on: how many inequalities, and the first that fails.
 fn inequalities(f: &[Rational], chain: &[usize]) -> (u64, Option<String>) {
     let (mut count, mut violation) = (0, None);
     let mut strict = |end: usize, other: usize| {
@@ -213,8 +213,8 @@ fn inequalities(f: &[Rational], chain: &[usize]) -> (u64, Option<String>) {
     (count, violation)
 }
 
-/// How the function of a tier grows in the long run in a direction, by its definition and as the
-/// sum over level sets.
+/// Returns how the function of a tier grows in the long run in a direction, by its definition and
+/// as the sum over level sets.
 fn growth(
     (sets, p, f): (&[(usize, Rational)], &[Rational], &[Rational]),
     (chain, place): (&[usize], usize),

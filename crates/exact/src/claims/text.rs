@@ -309,7 +309,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Whether rounds do not depend on earlier ones.
+    /// Tells whether rounds do not depend on earlier ones.
     pub(super) fn forgets(&self) -> bool {
         let after = [RoundEnd::AllAccepted, RoundEnd::Rejected];
         after
@@ -318,7 +318,7 @@ impl Rule {
     }
 }
 
-/// What the next round remembers if rounds remember nothing new.
+/// Returns what the next round remembers if rounds remember nothing new.
 fn same(memory: usize, _end: RoundEnd) -> usize {
     memory
 }
@@ -775,7 +775,7 @@ fn threshold(finding: &mut Finding) {
     finding.count("of 300 random texts, no threshold is optimal", apart);
 }
 
-/// How many choices of a length for every start attain a cost.
+/// Counts the choices of a length for every start that attain a cost.
 fn optima(ratios: &[Rational], cost: &dyn Fn(usize) -> Rational, best: &Rational) -> u64 {
     let mut choices = vec![Vec::<usize>::new()];
     for start in 0..ratios.len() {
@@ -1012,7 +1012,7 @@ fn optimum_for(problem: &Problem, target: Vec<Rational>) -> Option<Rational> {
     Some(optimum(&problem.with_target(target).ok()?))
 }
 
-/// What share of a mass is so much of it at most.
+/// Returns the share of a mass that is so much of it at most.
 fn share_of(mass: &Rational, most: &Rational) -> Rational {
     match mass > most {
         true => most / mass,

@@ -208,7 +208,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What each child gets along a text.
+/// Returns what each child gets along a text.
 fn shares(pair: &Pair, text: &[usize], shape: &Shape, node: &Node) -> ChildShares<Rational> {
     let mut counts: Vec<usize> = shape.children.clone();
     counts.retain(|&children| children > 0);

@@ -159,7 +159,7 @@ fn greedy_optimal(finding: &mut Finding) {
     attains(finding, &problems, VerifierName::GREEDY);
 }
 
-/// The same pair under two draft laws.
+/// Draws problems of the hub law, each with the greedy and the i.i.d. law on the same rows.
 fn hub_pairs(seed: u64, count: usize, vocab: usize) -> Vec<(Problem, Problem, Problem)> {
     let mut family = Family::new(seed);
     family

@@ -36,7 +36,7 @@ fn ends(result: &Known) -> (f64, f64) {
     }
 }
 
-/// Whether one number may be at most another. False for NaN.
+/// Tells whether one number may be at most another. False for NaN.
 pub(super) fn can_be_at_most(one: &Known, other: &Known) -> bool {
     match (one.rational(), other.rational()) {
         (Some(one), Some(other)) => one <= other,
@@ -44,7 +44,7 @@ pub(super) fn can_be_at_most(one: &Known, other: &Known) -> bool {
     }
 }
 
-/// Whether two results for one number can both be right: they meet, or are equal where
+/// Tells whether two results for one number can both be right: they meet, or are equal where
 /// both are exact. False for NaN.
 pub(super) fn can_both_hold(one: &Known, other: &Known) -> bool {
     can_be_at_most(one, other) && can_be_at_most(other, one)
@@ -103,7 +103,7 @@ impl Agreement {
     }
 }
 
-/// What is said of an enclosure that is wider than one that says anything.
+/// Complains of an enclosure that is wider than one that says anything.
 pub(super) fn too_wide(answer: &Known) -> Option<String> {
     let is_wide = answer.width() > WIDEST_CERTIFIED && answer.kind() == Kind::Enclosed;
     is_wide.then(|| {

@@ -73,7 +73,7 @@ impl OptimumMethod {
         named(self.name, self.backend)
     }
 
-    /// What a search left open that did as much as it may, if it did: its answer is right and
+    /// Says what a search left open that did as much as it may, if it did: its answer is right and
     /// not sharp.
     pub fn limit(&self) -> Option<String> {
         let wide = too_wide(self.outcome.done()?)?;
@@ -188,7 +188,7 @@ impl BlockEvaluation {
         self.verifiers.iter().find(|row| row.name == name)
     }
 
-    /// Whether the file's values, if it has any for this K, are those found.
+    /// Tells whether the file's values, if it has any for this K, are those found.
     pub fn meets_file(&self) -> Option<bool> {
         let expected = self.expected.as_ref()?;
         Some(expected.iter().all(Expectation::is_ok))
@@ -243,7 +243,7 @@ pub fn block(problem: &BlockProblem, drafts: usize) -> BlockEvaluation {
     within(problem, drafts, MOST_WORK)
 }
 
-/// With so much work at most for the search of the optimum.
+/// Evaluates with so much work at most for the search of the optimum.
 fn within(problem: &BlockProblem, drafts: usize, work: f64) -> BlockEvaluation {
     let drafts = drafts.clamp(1, specgap_core::problem::MAX_DRAFTS);
     let tree = TokenTree::<f64>::new(problem);
@@ -454,7 +454,7 @@ fn law(
     law.map_or_else(beyond, Outcome::Done)
 }
 
-/// What is against a proof: each line names the two sides.
+/// Lists what is against a proof: each line names the two sides.
 fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
     let mut found = Vec::new();
     let (bound, lemma) = (&evaluation.per_depth_bound, &evaluation.lemma_5_1);
@@ -497,7 +497,7 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
     found
 }
 
-/// What is said of a value that cannot be at most another one, each with its name.
+/// Says that a value exceeds a limit, if it cannot be at most that; each has its name.
 fn exceeds((what, value): (&str, &Known), (limits, limit): (&str, &Known)) -> Option<String> {
     (!can_be_at_most(value, limit)).then(|| {
         let (value, limit) = (describe(value), describe(limit));
@@ -505,7 +505,7 @@ fn exceeds((what, value): (&str, &Known), (limits, limit): (&str, &Known)) -> Op
     })
 }
 
-/// What a verifier that is proved lossless does against a proof.
+/// Lists what a verifier that is proved lossless does against a proof.
 fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<String> {
     let mut found = Vec::new();
     let Some(law) = row.outcome.done() else {

@@ -10,7 +10,7 @@ use specgap_core::problem::Problem;
 use specgap_core::scheme::Scores;
 use std::time::Instant;
 
-/// Why a problem is too large for the flow, if it is.
+/// Says why a problem is too large for the flow, if it is.
 pub(super) fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
     let scheme = problem.scheme();
     let entries = scheme.set_count() * problem.drafts() as f64;
@@ -62,7 +62,7 @@ pub(super) fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) ->
     })
 }
 
-/// Why no one order of the tokens is known to find the optimum of a composed law.
+/// Says why no one order of the tokens is known to find the optimum of a composed law.
 fn several_scores(scores: &Scores<'_>) -> String {
     let count = scores.distinct.len();
     format!(

@@ -101,7 +101,7 @@ impl Wanted<'_> {
 }
 
 impl Expectation {
-    /// Whether what was found is what was expected.
+    /// Tells whether what was found is what was expected.
     pub fn is_ok(&self) -> bool {
         self.complaint.is_none()
     }
@@ -128,7 +128,7 @@ fn fault(found: &Known, allowed: f64) -> String {
     }
 }
 
-/// How far a value lies outside the bounds of a result.
+/// Returns how far a value lies outside the bounds of a result.
 fn outside(found: &Known, value: f64) -> f64 {
     if found.kind() == Kind::Float {
         return (found.value() - value).abs();

@@ -55,7 +55,7 @@ macro_rules! object {
         )*}
 
         impl $(<$life>)? $name $(<$life>)? {
-            /// What is written of it.
+            /// Takes what is written of it.
             $public fn of($($of: $result),*) -> Self {
                 $(let $local = $init;)*
                 Self { $($field: $value),* }

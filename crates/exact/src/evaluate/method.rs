@@ -79,7 +79,7 @@ impl Method {
         }
     }
 
-    /// Whether an exact value of it is alpha* by a theorem alone.
+    /// Tells whether an exact value of it is alpha* by a theorem alone.
     pub(super) fn is_theorem(self) -> bool {
         matches!(
             self,

@@ -44,7 +44,7 @@ impl<A> Outcome<A> {
         }
     }
 
-    /// Why there is no answer.
+    /// Says why there is no answer.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Failed(reason) | Self::Skipped(reason) => Some(reason),

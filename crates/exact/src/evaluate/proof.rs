@@ -19,7 +19,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// What it is in words, as in JSON.
+    /// Says what it is, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FlowEqualsCut => "flow equals cut, exactly",

@@ -62,7 +62,7 @@ impl RuleVerification {
         }
     }
 
-    /// What is wrong: that the output law is not p.
+    /// Says what is wrong: that the output law is not p.
     pub fn complaint(&self) -> Option<String> {
         let variation = &self.total_variation;
         let token = variation.worst_token.filter(|_| !self.lossless)?;

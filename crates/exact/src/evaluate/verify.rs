@@ -90,8 +90,8 @@ impl Reported for Box<Measured> {
 }
 
 impl Measured {
-    /// What is wrong: not lossless, above alpha*, another rate by enumeration than by
-    /// formula or than the problem file expects.
+    /// Lists what is wrong: not lossless, above alpha*, another rate by enumeration than by formula
+    /// or than the problem file expects.
     pub fn complaints(&self) -> Vec<String> {
         let mut all = Vec::new();
         if let (Ok(variation), Some(false)) = (&self.total_variation, self.lossless) {
@@ -119,7 +119,7 @@ impl Measured {
         all
     }
 
-    /// Whether nothing is wrong.
+    /// Tells whether nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.complaints().is_empty()
     }
@@ -135,7 +135,7 @@ impl Verification {
             .map(Box::as_ref)
     }
 
-    /// How many verifiers were run.
+    /// Counts the verifiers that were run.
     pub fn runs(&self) -> usize {
         self.verifiers
             .iter()
@@ -147,7 +147,7 @@ impl Verification {
         self.unmet.iter().any(|unmet| unmet == name.as_str())
     }
 
-    /// What is wrong with one verifier.
+    /// Lists what is wrong with one verifier.
     pub fn complaints_about(&self, one: &Assessment) -> Vec<String> {
         match (one.outcome.done(), one.outcome.reason()) {
             (Some(measured), _) => measured.complaints(),

@@ -127,7 +127,7 @@ fn split(text: &str) -> Result<Vec<(usize, Cow<'_, str>)>, String> {
     Ok(records)
 }
 
-/// Where the object that begins at `start` ends, and whether `NaN` or `Infinity` may be
+/// Finds where the object that begins at `start` ends, and whether `NaN` or `Infinity` may be
 /// in it.
 fn object_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let (mut depth, mut within, mut escaped, mut foreign) = (0usize, false, false, false);
@@ -196,7 +196,7 @@ const ZERO_BELOW: f64 = -9000.0;
 pub(super) struct LogProb(pub f64);
 
 impl LogProb {
-    /// Of a number in a file.
+    /// A logarithm from a number in a file.
     pub(super) fn new(value: f64) -> Result<Self, String> {
         if value.is_nan() || value > ABOVE_ZERO {
             return Err(format!(

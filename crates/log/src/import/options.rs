@@ -31,7 +31,7 @@ impl Engine {
         Self::Tokens,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vllm => "vllm",
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// In which order its sampler cuts rows, unless it is told otherwise.
+    /// Returns the order in which its sampler cuts rows, unless it is told otherwise.
     pub fn cut_order(self) -> Option<CutOrder> {
         match self {
             Self::Vllm => Some(CutOrder::VLLM),
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Which rows its exports have, and what is known of their temperature.
+    /// Says which rows its exports have, and what is known of their temperature.
     pub fn rule(self) -> &'static str {
         match self {
             Self::Vllm => {
@@ -243,7 +243,7 @@ impl Request {
         Ok(())
     }
 
-    /// What an engine divides logits by: nothing where it takes the most probable token.
+    /// Returns what an engine divides logits by: 1 where it takes the most probable token.
     pub(super) fn divisor(&self) -> f64 {
         if self.temperature > 0.0 {
             self.temperature
@@ -252,7 +252,7 @@ impl Request {
         }
     }
 
-    /// Whether the requests had a top-k or a top-p.
+    /// Tells whether the requests had a top-k or a top-p.
     pub(super) fn sampler_truncates(&self) -> bool {
         self.top_k.is_some() || self.top_p.is_some_and(|p| p < 1.0)
     }

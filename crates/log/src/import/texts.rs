@@ -12,8 +12,8 @@ pub(super) trait Record: DeserializeOwned + Sized {
     /// Two responses in one record, if that is what it is.
     fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>);
 
-    /// What was added to the record: whose text it is, where its first row stands there, and its
-    /// token.
+    /// Returns what was added to the record: whose text it is, where its first row stands there,
+    /// and its token.
     fn place(&self) -> InText;
 
     /// The text, as its model scored it.
@@ -28,7 +28,7 @@ pub(super) trait Record: DeserializeOwned + Sized {
 /// A prompt, a position and a token, as far as they are said.
 pub(super) type InText = [Option<i64>; 3];
 
-/// What one record says, or else another.
+/// Returns what one record says, or else another.
 fn or([a, b, c]: InText, other: InText) -> InText {
     [a.or(other[0]), b.or(other[1]), c.or(other[2])]
 }

@@ -30,7 +30,7 @@ const MOST_DEPTHS: usize = 64;
 /// V where nobody says it.
 const MANY: usize = i32::MAX as usize;
 
-/// Whether a file is one of tokens, by its name.
+/// Tells whether a file is one of tokens, by its name.
 pub fn is_tokens(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     matches!(ending, Some("csv" | "jsonl" | "parquet"))
@@ -205,7 +205,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What a prompt or a group is called.
+    /// Reads what a prompt or a group is called.
     fn name(&self, record: usize, column: usize, missing: &str) -> Result<String, ImportError> {
         match self.cell(record, column) {
             Cell::Text(text) => Ok(text.clone()),
@@ -258,7 +258,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What a line says of a token that the target gives e^`logp`.
+    /// Reads what a line says of a token that the target gives e^`logp`.
     fn said(&self, record: usize, columns: &OfDepth, logp: f64) -> Result<Said, ImportError> {
         let q = self.number(record, columns.logq)?;
         if q > ABOVE || q.is_nan() {

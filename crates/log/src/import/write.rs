@@ -262,7 +262,7 @@ pub(super) fn lists(
     })
 }
 
-/// How many prompts there are. No two records are of the same place in one.
+/// Counts the prompts. No two records are of the same place in one.
 fn prompts(texts: &Texts) -> Result<usize, ImportError> {
     let mut places = BTreeSet::new();
     let mut prompts = BTreeSet::new();

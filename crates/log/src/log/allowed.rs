@@ -7,7 +7,7 @@ use super::reader::Log;
 use super::row::{Row, RowKind};
 
 impl Log {
-    /// Whether any file has masks.
+    /// Tells whether any file has masks.
     pub fn has_masks(&self) -> bool {
         self.any_has(Beside::Allowed)
     }
@@ -60,8 +60,8 @@ impl Log {
         }
     }
 
-    /// Which tokens the mask of a position allows, one truth value a token of the vocabulary; `out`
-    /// is empty where its file has no masks. O(V).
+    /// Reads which tokens the mask of a position allows, one truth value a token of the vocabulary;
+    /// `out` is empty where its file has no masks. O(V).
     ///
     /// # Errors
     /// A file that was shortened since the log was opened, or cannot be read; entries other than 0

@@ -101,7 +101,7 @@ impl Beside {
         Self::SCORED.contains(&self) || matches!(self, Self::DraftTokenIds | Self::DraftRest)
     }
 
-    /// Not read with the rows.
+    /// Tells whether it is not read with the rows.
     pub(super) fn is_apart(self) -> bool {
         matches!(
             self,
@@ -120,7 +120,7 @@ impl Beside {
 pub(super) struct Columns<T>([Option<T>; COUNT]);
 
 impl<T> Columns<T> {
-    /// What `make` says of each, in order.
+    /// Makes each with `make`, in order.
     pub(super) fn of<E>(mut make: impl FnMut(Beside) -> Result<Option<T>, E>) -> Result<Self, E> {
         let mut columns = Self([const { None }; COUNT]);
         for (one, ..) in Beside::ALL {

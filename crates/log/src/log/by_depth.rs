@@ -19,7 +19,7 @@ impl Log {
         self.shards.first().map_or(1, |shard| shard.depths)
     }
 
-    /// Which depth the rows of the draft are read at, from 1.
+    /// Returns the depth that the rows of the draft are read at, from 1.
     pub fn depth(&self) -> usize {
         self.ahead + 1
     }
@@ -30,9 +30,9 @@ impl Log {
         Some(shard.sub_vocabulary.as_ref()?.ids())
     }
 
-    /// The same positions with the draft's rows at a depth, from 1 to [`Self::depths`]: that of
-    /// position t is the row which a round that began at t - depth + 1 has for it. The first
-    /// depth - 1 positions of every text have none. Shares all files with this log.
+    /// Returns the same positions with the draft's rows at a depth, from 1 to [`Self::depths`]:
+    /// that of position t is the row which a round that began at t - depth + 1 has for it. The
+    /// first depth - 1 positions of every text have none. Shares all files with this log.
     ///
     /// # Errors
     /// A depth that the log does not have; texts with gaps.
@@ -81,7 +81,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Whether each position has a row of the draft at the depth that is read.
+    /// Tells whether each position has a row of the draft at the depth that is read.
     ///
     /// # Errors
     /// Files that were shortened since the log was opened, or cannot be read.
@@ -103,8 +103,8 @@ impl Log {
         Ok(all)
     }
 
-    /// What the draft says of a position at the depth that is read, and the number of its row;
-    /// `None` at the first positions of a text.
+    /// Reads what the draft says of a position at the depth that is read, with the number of the
+    /// row; `None` at the first positions of a text.
     pub(super) fn drafted_at(
         &self,
         index: usize,
@@ -120,7 +120,7 @@ impl Log {
         Ok(Some((shard.drafted(row..row + 1)?, row)))
     }
 
-    /// Where the round began whose draft at this depth is about a position; `None` if that is
+    /// Finds where the round began whose draft at this depth is about a position; `None` if that is
     /// before its text.
     fn start_of_round(&self, index: usize) -> Option<usize> {
         let Some(before) = self.before.as_ref().filter(|_| self.ahead > 0) else {
@@ -129,7 +129,7 @@ impl Log {
         (0..self.ahead).try_fold(index, |at, _| before.get(at).copied().flatten())
     }
 
-    /// Of every position the one before it in its text; texts may lie side by side, each in order.
+    /// Finds the position before each in its text; texts may lie side by side, each in order.
     fn read_before(&self) -> Result<Vec<Option<usize>>, LogError> {
         // Of each prompt's text the last position, and its index.
         let mut ends: HashMap<i64, (usize, i64)> = HashMap::new();

@@ -284,7 +284,7 @@ impl Chunk<'_> {
         Ok((x >= 0.0).then_some(x))
     }
 
-    /// Whether the log says that it has no row of the draft at a row of the shard.
+    /// Tells whether the log says that it has no row of the draft at a row of the shard.
     fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
         if self.shard.is_text {
             return Ok(true);
@@ -421,7 +421,7 @@ fn check(
     Ok(())
 }
 
-/// What is said of an entry that is NaN or +inf.
+/// Says what is wrong with an entry that is NaN or +inf.
 fn not_legal(entries: &[f64], column: usize, kind: RowKind, dtype: Dtype) -> String {
     let what = match entries.get(column).is_some_and(|x| x.is_nan()) {
         true => "NaN",
@@ -438,7 +438,7 @@ fn not_legal(entries: &[f64], column: usize, kind: RowKind, dtype: Dtype) -> Str
     format!("is {what}; {legal}")
 }
 
-/// What entries may be that are not the probabilities or logarithms that they are called.
+/// Says what entries may be that are not the probabilities or logarithms that they are called.
 fn instead(kind: RowKind, entries: &[f64], dtype: Dtype) -> String {
     let tolerance = dtype.sum_tolerance();
     let natural = || (entries::sum_of_exp(entries) - 1.0).abs() <= tolerance;

@@ -92,12 +92,12 @@ impl CutOrder {
         first.flat_map(|(before, ..)| [false, true].map(|last| Self::of(before, last)))
     }
 
-    /// Whether rows are cut at temperature 1, and what is left is divided by the temperature.
+    /// Tells whether rows are cut at temperature 1, and what is left is divided by the temperature.
     pub fn temperature_last(self) -> bool {
         self.temperature_last
     }
 
-    /// Whether the top-k, and whether the min-p, comes before the top-p.
+    /// Tells whether the top-k, and whether the min-p, comes before the top-p.
     pub fn before_top_p(self, has_min_p: bool) -> [bool; 2] {
         match self.before {
             Before::Nothing => [false, false],

@@ -52,7 +52,7 @@ impl FileDigest {
         Self::read(&file_name(path), file).map_err(|source| LogError::reading(path, source))
     }
 
-    /// That of a file whose bytes were read.
+    /// The digest of a file whose bytes were read.
     pub fn of_bytes(path: &Path, bytes: &[u8]) -> Self {
         Self {
             name: file_name(path),
@@ -81,7 +81,7 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Log {
-    /// Whether its rows are in memory, where no command finds them.
+    /// Tells whether its rows are in memory, where no command finds them.
     pub fn is_held(&self) -> bool {
         let held = |shard: &Shard| matches!(&**shard.target.source(), Source::Held { entries, .. } if !entries.is_fetched());
         self.shards.iter().any(held)
@@ -159,7 +159,7 @@ impl Shard {
 }
 
 impl Tensor {
-    /// That of its file, or of its entries if these are in memory.
+    /// Digests its file, or its entries if these are in memory.
     fn digest(&self) -> Result<Option<FileDigest>, LogError> {
         let path = self.path();
         let read = match &**self.source() {

@@ -81,7 +81,7 @@ pub enum LogError {
     },
 }
 
-/// What is said of a token that there is not.
+/// Says that there is no such token.
 pub(super) fn outside(token: i64, vocabulary: impl std::fmt::Display) -> String {
     format!("token {token} is outside the vocabulary of {vocabulary}; -1 stands for none")
 }
@@ -127,8 +127,8 @@ impl LogError {
         }
     }
 
-    /// What is wrong with a row of the draft, by its position and its depth, where a position has
-    /// several.
+    /// Says what is wrong with a row of the draft by its position and its depth, where a position
+    /// has several.
     #[must_use]
     pub(super) fn at_depth_of(mut self, depths: usize) -> Self {
         if let Self::Row { tensor, row, .. } | Self::Entry { tensor, row, .. } = &mut self

@@ -28,7 +28,7 @@ impl MissingMass {
     /// From here on it has to be told first.
     pub const LARGE: f64 = 0.1;
 
-    /// Whether either list leaves out much.
+    /// Tells whether either list leaves out much.
     pub fn is_large(&self) -> bool {
         self.target.max(self.draft) >= Self::LARGE
     }

@@ -80,7 +80,7 @@ impl Groups {
     /// The most groups of a log that have no names of its metadata.
     pub(crate) const MOST: usize = 256;
 
-    /// What is said of more.
+    /// Says that there are more.
     pub(crate) fn too_many() -> String {
         format!(
             "is another group beyond {}; a group is a workload of many prompts, as chat and code",

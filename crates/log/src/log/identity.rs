@@ -45,7 +45,7 @@ pub struct ShardIdentity {
 }
 
 impl Log {
-    /// What tells this log from others. Reads the integers of the log and three rows a
+    /// Returns what tells this log from others. Reads the integers of the log and three rows a
     /// shard.
     ///
     /// # Errors

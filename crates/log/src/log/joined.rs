@@ -106,7 +106,7 @@ fn join_tensor(
     }))
 }
 
-/// What stands where a row lists no token, a head says nothing, or all rows are there.
+/// Returns what stands where a row lists no token, a head says nothing, or all rows are there.
 fn filler(name: &str, dtype: Dtype) -> Option<Vec<u8>> {
     let value = match name {
         "token_ids" | "target_token_ids" | "draft_token_ids" => {

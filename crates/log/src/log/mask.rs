@@ -9,7 +9,7 @@ use std::path::Path;
 /// Bits of an entry of a mask that is packed, as xgrammar's and so vLLM's and SGLang's are.
 pub(super) const BITS: usize = 32;
 
-/// Whether a mask has a bit for each of so many tokens, and not an entry.
+/// Tells whether a mask has a bit for each of so many tokens, and not an entry.
 pub(super) fn is_packed(tensor: &Tensor, tokens: usize) -> bool {
     tensor.dtype == Dtype::I32
         && tensor.columns() == tokens.div_ceil(BITS)

@@ -290,7 +290,7 @@ impl Metadata {
         self.temperature_applied.unwrap_or(1.0)
     }
 
-    /// Of a log that is not finished: how many prompts it has as a whole, and how many it will.
+    /// Counts the prompts that an unfinished log has as a whole, and those that it will have.
     ///
     /// ```
     /// use specgap_log::log::Metadata;
@@ -303,7 +303,7 @@ impl Metadata {
         (done < planned).then_some([done, planned])
     }
 
-    /// Whether the draft writes all tokens of a round in one pass, so that its rows tell no
+    /// Tells whether the draft writes all tokens of a round in one pass, so that its rows tell no
     /// joint law of them.
     ///
     /// ```
@@ -315,7 +315,7 @@ impl Metadata {
         self.drafter == Some(Drafter::Parallel)
     }
 
-    /// How many of the listed tokens are the most probable of the target and of the draft,
+    /// Counts the listed tokens that are the most probable of the target and of the draft,
     /// as `top` says: one number for both, or `target` and `draft`, of which 0 promises
     /// nothing.
     ///

@@ -304,7 +304,7 @@ fn check_depths(shards: &[Shard]) -> Result<(), LogError> {
     Ok(())
 }
 
-/// What a log says of itself that cannot be.
+/// Refuses what a log says of itself that cannot be.
 fn check_metadata(path: &Path, metadata: &Metadata) -> Result<(), LogError> {
     let refused = |message: String| Err(LogError::format(path, message));
     let applied = metadata.applied();

@@ -78,8 +78,8 @@ impl Log {
         self
     }
 
-    /// What it was [called](Self::called), or else its file or directory without the folders
-    /// around it; `.` and `..` have the name of the directory that they lead to.
+    /// Returns what it was [called](Self::called), or else its file or directory without the
+    /// folders around it; `.` and `..` have the name of the directory that they lead to.
     pub fn name(&self) -> String {
         match &self.called {
             Some(name) => name.clone(),
@@ -87,7 +87,7 @@ impl Log {
         }
     }
 
-    /// What the log says of itself.
+    /// Returns what the log says of itself.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -102,7 +102,7 @@ impl Log {
         self.vocabulary
     }
 
-    /// How many tokens of every row are kept, if that was asked for when it was opened.
+    /// Returns how many tokens of every row are kept, if that was asked for when it was opened.
     pub fn kept(&self) -> Option<usize> {
         self.kept
     }
@@ -116,17 +116,17 @@ impl Log {
             .unwrap_or(0)
     }
 
-    /// Whether rows list some tokens and give the mass of the rest.
+    /// Tells whether rows list some tokens and give the mass of the rest.
     pub fn is_top_heavy(&self) -> bool {
         self.shards.iter().any(Shard::is_top_heavy)
     }
 
-    /// Whether target and draft list tokens of their own, not the same ones.
+    /// Tells whether target and draft list tokens of their own, not the same ones.
     pub fn has_own_lists(&self) -> bool {
         self.shards.iter().any(Shard::has_own_lists)
     }
 
-    /// Whether the mass of unlisted tokens is given: of the target's rows, and of the
+    /// Tells whether the mass of unlisted tokens is given: of the target's rows, and of the
     /// draft's.
     pub fn has_rests(&self) -> [bool; 2] {
         Beside::RESTS.map(|one| self.all_have(one))
@@ -136,28 +136,28 @@ impl Log {
         self.shards.iter().all(|shard| shard.beside[one].is_some())
     }
 
-    /// Whether any file has it.
+    /// Tells whether any file has it.
     pub(super) fn any_has(&self, one: Beside) -> bool {
         self.shards.iter().any(|shard| shard.beside[one].is_some())
     }
 
-    /// Whether every position says which prompt it belongs to.
+    /// Tells whether every position says which prompt it belongs to.
     pub fn has_prompts(&self) -> bool {
         self.all_have(Beside::PromptId)
     }
 
-    /// Whether every position has the token that was drawn there.
+    /// Tells whether every position has the token that was drawn there.
     pub fn has_tokens(&self) -> bool {
         self.all_have(Beside::Token)
     }
 
-    /// Whether any file has the acceptance that a head predicts. Of the positions of a file
+    /// Tells whether any file has the acceptance that a head predicts. Of the positions of a file
     /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_acceptance(&self) -> bool {
         self.any_has(Beside::HeadAcceptance)
     }
 
-    /// Whether any file has the overlap that a head predicts. Of the positions of a file
+    /// Tells whether any file has the overlap that a head predicts. Of the positions of a file
     /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_overlap(&self) -> bool {
         self.any_has(Beside::HeadOverlap)
@@ -180,7 +180,7 @@ impl Log {
         names
     }
 
-    /// Whether any file says of which positions it has no row of the draft, or has none at all.
+    /// Tells whether any file says which positions have no row of the draft, or has none at all.
     pub fn may_lack_drafts(&self) -> bool {
         let may = |shard: &Shard| shard.is_text || shard.beside[Beside::DraftRow].is_some();
         self.shards.iter().any(may)
@@ -207,7 +207,7 @@ impl Log {
         &self.ignored
     }
 
-    /// What the entries of target and draft rows are, in the first shard.
+    /// Returns what the entries of target and draft rows are, in the first shard.
     pub fn kinds(&self) -> (RowKind, RowKind) {
         self.shards
             .first()

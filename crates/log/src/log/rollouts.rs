@@ -59,7 +59,7 @@ pub struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    /// In the order of `FLOATS`.
+    /// Lists its numbers in the order of `FLOATS`.
     fn floats(&self) -> [&'a [f64]; FLOATS.len()] {
         [
             self.q,
@@ -233,12 +233,12 @@ pub struct Rollouts {
 }
 
 impl Rollouts {
-    /// How many there are.
+    /// Counts them.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -248,7 +248,7 @@ impl Rollouts {
         self.length
     }
 
-    /// How they were drawn, if the log says.
+    /// Returns how they were drawn, if the log says.
     pub fn record(&self) -> Option<&RolloutRecord> {
         self.record.as_ref()
     }
@@ -373,7 +373,7 @@ fn listed_mass(row: &Row, log: &Log, record: &RolloutRecord) -> Option<f64> {
 }
 
 impl Log {
-    /// Whether any of the log's files has rollouts.
+    /// Tells whether any of the log's files has rollouts.
     pub fn has_rollouts(&self) -> bool {
         self.shards.iter().any(|shard| !shard.rollouts.is_empty())
     }

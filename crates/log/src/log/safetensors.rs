@@ -120,7 +120,7 @@ fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, L
     Ok(parsed(&bytes, left).map(|metadata| (length, metadata)))
 }
 
-/// What a header says, if its tensors fill the `left` bytes behind it.
+/// Reads what a header says, if its tensors fill the `left` bytes behind it.
 fn parsed(bytes: &[u8], left: u64) -> Result<Metadata, SafeTensorError> {
     let text = std::str::from_utf8(bytes).map_err(SafeTensorError::InvalidHeader)?;
     let few = serde_json::from_str::<FewEntries>(text);

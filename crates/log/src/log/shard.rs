@@ -40,7 +40,7 @@ pub(super) struct Drafted<'a> {
 }
 
 impl Shard {
-    /// What the draft says in some rows of its tensors.
+    /// Reads what the draft says in some rows of its tensors.
     pub(super) fn drafted(&self, rows: Range<usize>) -> Result<Drafted<'_>, LogError> {
         Ok(Drafted {
             rows: self.draft.window(rows.clone())?,
@@ -293,7 +293,7 @@ fn rollouts(contents: &mut Contents) -> HeldRollouts {
     held
 }
 
-/// Whether a file has what came out and the target's rows, and nothing of a draft.
+/// Tells whether a file has what came out and the target's rows, and nothing of a draft.
 fn is_text(contents: &Contents) -> bool {
     let has = |name: &str| contents.tensors.contains_key(name);
     let of_draft = |name: &String| name.starts_with("draft");

@@ -26,7 +26,7 @@ pub(super) const SHARED: [&str; 9] = [
     "token",
 ];
 
-/// Whether a tensor is as wide as the vocabulary or a list, so that the hash has three of its
+/// Tells whether a tensor is as wide as the vocabulary or a list, so that the hash has three of its
 /// rows.
 fn is_wide(name: &str) -> bool {
     !["prompt_id", "position", "token"].contains(&name)
@@ -55,7 +55,7 @@ pub(super) fn digest(contents: &Contents) -> Result<String, LogError> {
     Ok(hexadecimal(hash))
 }
 
-/// What a shard of another log says of `file`, a shard with the target's rows and these
+/// Returns what a shard of another log says of `file`, a shard with the target's rows and these
 /// contents.
 pub(super) fn describe(
     directory: &Path,
@@ -80,7 +80,7 @@ pub(super) fn describe(
     })
 }
 
-/// Where the file with a shard's target rows is.
+/// Finds the file with a shard's target rows.
 ///
 /// # Errors
 /// A name that is not `../LOG/FILE`; a file that is missing, or has another length than when

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Rows that lie otherwise, in columns or with gaps, or that are fetched from elsewhere when
 /// they are needed, are gathered a few at a time, so that nothing is copied as a whole.
 pub trait HeldBytes: fmt::Debug + Send + Sync {
-    /// How many bytes there are.
+    /// Counts the bytes.
     fn length(&self) -> u64;
 
     /// All of them, if they lie in that order.
@@ -33,7 +33,7 @@ pub trait HeldBytes: fmt::Debug + Send + Sync {
     /// What keeps entries that are fetched when they are asked for from coming.
     fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Whether they are fetched from a file, or from elsewhere, when they are asked for; the
+    /// Tells whether they are fetched from a file, or from elsewhere, when they are asked for; the
     /// log's path then names it.
     fn is_fetched(&self) -> bool {
         false
@@ -257,7 +257,7 @@ impl Spool {
         Ok((start, copied))
     }
 
-    /// What was appended so far.
+    /// Returns what was appended so far.
     pub(crate) fn source(&self, path: &Path) -> Source {
         match &self.file {
             Some(file) => Source::Unpacked {

@@ -77,7 +77,7 @@ impl SubVocabulary {
         Ok(Some(Self { ids }))
     }
 
-    /// How many tokens the draft has.
+    /// Counts the draft's tokens.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }

@@ -21,7 +21,7 @@ pub struct HeldTensor {
 }
 
 impl HeldTensor {
-    /// With entries that lie as in a file, row-major and little-endian, or are gathered so.
+    /// A tensor whose entries lie as in a file, row-major and little-endian, or are gathered so.
     pub fn new(
         name: &str,
         dtype: Dtype,
@@ -82,7 +82,7 @@ impl Tensor {
         })
     }
 
-    /// The same entries with a row for each depth of each position, [N, K, ...] as [N K, ...].
+    /// Gives each depth of each position a row, [N, K, ...] as [N K, ...], with the same entries.
     #[must_use]
     pub(crate) fn by_depth(mut self) -> Self {
         let rows = self.shape.iter().take(2).product();
@@ -90,7 +90,7 @@ impl Tensor {
         self
     }
 
-    /// Where its bytes are.
+    /// Returns where its bytes are.
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source
     }
@@ -100,7 +100,7 @@ impl Tensor {
         self.source.path()
     }
 
-    /// What is wrong with an entry.
+    /// Says what is wrong with an entry.
     pub(super) fn refused(&self, row: usize, column: usize, message: String) -> LogError {
         LogError::entry(self.path(), &self.name, row, column, message)
     }

@@ -90,7 +90,7 @@ impl WholeLog {
         Ok(())
     }
 
-    /// What the log says of itself.
+    /// Returns what the log says of itself.
     pub(crate) fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.index.metadata
     }

@@ -320,13 +320,12 @@ impl LogWriter {
         }
     }
 
-    /// Whether a directory holds a log that [`LogWriter::resume`] could go on
-    /// with.
+    /// Tells whether a directory holds a log that [`LogWriter::resume`] could go on with.
     pub fn exists(directory: &Path) -> bool {
         directory.join(INDEX_NAME).is_file()
     }
 
-    /// What the log in a directory says of itself.
+    /// Reads what the log in a directory says of itself.
     ///
     /// # Errors
     ///
@@ -335,7 +334,7 @@ impl LogWriter {
         Ok(read_index(directory)?.metadata)
     }
 
-    /// What the log says of itself; written by the next [`LogWriter::commit`].
+    /// Returns what the log says of itself; written by the next [`LogWriter::commit`].
     pub fn metadata(&self) -> &Metadata {
         &self.index.metadata
     }
@@ -545,7 +544,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Whether the next position begins another shard.
+    /// Tells whether the next position begins another shard.
     pub(super) fn is_full(&self) -> bool {
         self.held_bytes() >= self.layout.shard_bytes
     }
@@ -938,7 +937,7 @@ impl LogWriter {
         &self.index.shards
     }
 
-    /// What another log says of the shard that was written last.
+    /// Returns what another log says of the shard that was written last.
     pub(super) fn last_shard(&self) -> Result<SharedShard, LogError> {
         let last = self.pending.last().ok_or_else(|| {
             LogError::format(&self.directory, "has no shard that another log could share")
@@ -1256,10 +1255,9 @@ fn mark_top(row: &[f32], count: usize, order: &mut Vec<u32>, listed: &mut [bool]
     }
 }
 
-/// What is subtracted from a row of logits, which are defined up to a constant:
-/// its largest entry where the type is a half, so that the entries that matter
-/// are near 0, where a half type is finest. At 20, f16 has steps of 1/64, which
-/// is 1.6% of a probability.
+/// Returns what is subtracted from a row of logits, which are defined up to a constant: its largest
+/// entry where the type is a half, so that the entries that matter are near 0, where a half type is
+/// finest. At 20, f16 has steps of 1/64, which is 1.6% of a probability.
 fn shift(row: &[f32], dtype: Dtype) -> f32 {
     match dtype {
         Dtype::F16 | Dtype::Bf16 => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
@@ -1267,7 +1265,7 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
     }
 }
 
-/// What an engine did, as tensors: those of which anything was said, -1 where it was not.
+/// Makes tensors of what an engine did: those of which anything was said, -1 where it was not.
 fn engine_tensors(said: &[Said]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
     let (rows, records) = (said.len(), || said.iter().map(|one| one.engine.as_ref()));
     let drafts = records().map(|record| record.map_or(&[][..], |one| &one.drafts));

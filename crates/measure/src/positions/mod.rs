@@ -100,7 +100,7 @@ const PLACE: [(&str, ColumnKind); 9] = [
 ];
 
 impl Columns {
-    /// What is measured with these settings.
+    /// Lists what is measured with these settings.
     pub fn new(settings: &Settings) -> Self {
         let any = |asked: &dyn Fn(usize) -> bool| settings.drafts.iter().any(|&n| asked(n));
         let schemes =

@@ -98,7 +98,7 @@ impl Summary {
         )
     }
 
-    /// With what all estimates need.
+    /// Returns it with what all estimates need.
     pub(super) fn pages(&self) -> Pages<'_> {
         Pages {
             summary: self,

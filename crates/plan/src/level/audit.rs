@@ -12,7 +12,7 @@ impl LevelPlan {
     }
 }
 
-/// Of the plan's tiers and delays alone. In tier order, s at time t is the mass of later
+/// Integrates the plan's tiers and delays alone. In tier order, s at time t is the mass of later
 /// tiers and of clocks that have not rung, and token x is emitted the integral of
 /// `n s^(n-1) q e^-(t - start) dt`. With u = e^-(t - start of a piece) that is a polynomial of
 /// degree n - 1 in u.

@@ -154,7 +154,7 @@ impl LevelPlan {
         &self.rates.optimum
     }
 
-    /// Whether the token is in H, the certificate of the upper bound: those that can be
+    /// Tells whether the token is in H, the certificate of the upper bound: those that can be
     /// drafted and are not used up at the end.
     pub fn holds(&self, token: u32) -> bool {
         self.held.get(token as usize) == Some(&true)
@@ -176,7 +176,7 @@ impl LevelPlan {
         (tier != NO_TIER).then(|| (tier, self.delay[token as usize]))
     }
 
-    /// When a tier ends: never, but for the last one.
+    /// Returns when a tier ends: never, but for the last one.
     pub fn horizon_of(&self, tier: u32) -> f64 {
         if tier + 1 == self.tiers {
             self.horizon

@@ -22,7 +22,7 @@ pub struct Falling {
 }
 
 impl Falling {
-    /// Of rows that sum to 1, or nearly, with the orders of both. O(V).
+    /// The tokens of rows that sum to 1, or nearly, given the orders of both. O(V).
     pub fn of((p, q): (&[f64], &[f64]), order: &RatioOrder, heaviest: &Heaviest) -> Self {
         let tokens: Scratch<u32> = order.rising().iter().rev().map(|pair| pair.1).collect();
         let ranks = heaviest.ranks();
@@ -90,7 +90,7 @@ pub struct Interiors {
 }
 
 impl Interiors {
-    /// Of strata of the rows. O(V), without a sort.
+    /// The interiors of strata of the rows. O(V), without a sort.
     pub fn of(falling: &Falling, strata: Strata) -> Self {
         let insides = strata.insides();
         let mut places = Vec::with_capacity(insides.len());
@@ -171,7 +171,7 @@ impl Interiors {
         }
     }
 
-    /// By stratum.
+    /// Lists them by stratum.
     pub(super) fn interiors(&self) -> impl Iterator<Item = Interior<'_>> {
         (0..self.count()).map(|stratum| self.interior(stratum))
     }
@@ -184,7 +184,7 @@ fn divide(ratio: &mut [f64], p: &[f64], mass: &[f64]) {
     }
 }
 
-/// What survives of a ratio that a pass brings to a level.
+/// Returns what survives of a ratio that a pass brings to a level.
 #[inline(always)]
 pub(super) fn survives(ratio: f64, level: f64) -> f64 {
     let between = ((1.0 - ratio) * (1.0 / (1.0 - level))).min(1.0);
@@ -192,8 +192,8 @@ pub(super) fn survives(ratio: f64, level: f64) -> f64 {
     if ratio >= 1.0 { 0.0 } else { below }
 }
 
-/// How many tokens, from the first on, a pass touches that pays a price for mass and brings them to
-/// a level. O(log V): ratios fall, but for rounding, within which any place will do.
+/// Counts the tokens, from the first on, touched by a pass that pays a price for mass and brings
+/// them to a level. O(log V): ratios fall, but for rounding, within which any place will do.
 pub(super) fn reached(ratios: &[f64], price: f64, level: f64) -> usize {
     if price <= 0.0 {
         return 0;
@@ -201,12 +201,12 @@ pub(super) fn reached(ratios: &[f64], price: f64, level: f64) -> usize {
     ratios.partition_point(|&ratio| ratio > 0.0 && survives(ratio / price, level) < 1.0)
 }
 
-/// Of how many tokens, from the first on, it leaves nothing. O(log V).
+/// Counts the tokens, from the first on, of which it leaves nothing. O(log V).
 pub(super) fn used_up(ratios: &[f64], price: f64, level: f64) -> usize {
     ratios.partition_point(|&ratio| survives(ratio / price, level) <= 0.0)
 }
 
-/// What of their mass survives it.
+/// Sums what of their mass survives it.
 #[multiversion(targets = "simd")]
 pub(super) fn surviving(mass: &[f64], ratio: &[f64], price: f64, level: f64) -> f64 {
     split_sum(mass, ratio, |mass, ratio| {
@@ -214,14 +214,14 @@ pub(super) fn surviving(mass: &[f64], ratio: &[f64], price: f64, level: f64) -> 
     })
 }
 
-/// What is emitted of a unit of mass of which this part survives, and is still emitted `later`.
+/// Returns what is emitted of a unit of mass of which this part survives and is emitted `later`.
 #[inline(always)]
 pub(super) fn unit(part: f64, price: f64, later: f64) -> f64 {
     (1.0 - part) * price + part * later
 }
 
-/// What it emits of them, each cut to its p, where a unit of mass that survives is still emitted
-/// `later`.
+/// Sums what it emits of them, each cut to its p, where a unit of mass that survives is still
+/// emitted `later`.
 #[multiversion(targets = "simd")]
 pub(super) fn emitted(interior: Interior<'_>, [price, level, later]: [f64; 3]) -> f64 {
     let Interior { p, mass, ratio, .. } = interior;

@@ -71,8 +71,8 @@ fn at(function: &[Stretch], [p, mass]: [f64; 2]) -> f64 {
     stretch.map_or(0.0, |one| (one.of_p * p + one.of_q * mass).max(0.0))
 }
 
-/// What is taken of M where R is owed, clip((R - t M)/(1 - t), 0, M), and what is left of R and
-/// of M.
+/// Returns what is taken of M where R is owed, clip((R - t M)/(1 - t), 0, M), and what is left of R
+/// and of M.
 fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
     let mut found = [Linear::new(), Linear::new(), Linear::new()];
     let (mut one, mut other) = (0, 0);
@@ -152,7 +152,7 @@ pub struct Drafted {
 }
 
 impl OfferedRows {
-    /// Of two rows in their order. Those of i.i.d. children are the same for all numbers.
+    /// The rows of children, of two rows in their order. Those of i.i.d. children fit all numbers.
     pub fn of(falling: &Falling, children: Children, drafts: usize) -> Self {
         let (strata, straddle) = match children {
             Children::Iid => (falling.strata(1), Straddle::Independent),
@@ -183,7 +183,7 @@ impl OfferedRows {
         }
     }
 
-    /// Of two rows, which are sorted here.
+    /// The same of two rows, which are sorted here.
     pub fn of_rows((p, q): (&[f64], &[f64]), children: Children, drafts: usize) -> Self {
         let (order, heaviest) = (RatioOrder::of_rows(p, q), Heaviest::of_row(q));
         Self::of(&Falling::of((p, q), &order, &heaviest), children, drafts)
@@ -219,7 +219,7 @@ impl OfferedRows {
         }
     }
 
-    /// Whether children are i.i.d., so that these rows are those of all numbers of them.
+    /// Tells whether children are i.i.d., so that these rows are those of all numbers of them.
     pub fn is_iid(&self) -> bool {
         self.children == Children::Iid
     }
@@ -297,7 +297,7 @@ pub struct Offers<R> {
 }
 
 impl<R: Deref<Target = OfferedRows>> Offers<R> {
-    /// So many children that nothing is known of; of strata as many as the rows were made for.
+    /// Offers of so many children that nothing is known of; of strata as many as the rows have.
     pub fn new(rows: R, children: usize) -> Self {
         let count = match rows.is_iid() {
             true => children,
@@ -318,7 +318,7 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
         offers
     }
 
-    /// What children are drawn from.
+    /// Returns what children are drawn from.
     pub fn rows(&self) -> &OfferedRows {
         &self.rows
     }

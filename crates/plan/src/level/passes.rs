@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
         self.steps.clear();
     }
 
-    /// What is left of the tokens inside a stratum.
+    /// Returns what is left of the tokens inside a stratum.
     fn mass(&self, stratum: usize) -> f64 {
         let state = &self.states[stratum];
         state.tied.value() + self.all.interior(stratum).rest[state.touched]
@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
         [left.unwrap_or(0.0), right.unwrap_or(0.0)]
     }
 
-    /// What survives of the token over the cut before a stratum, as a part.
+    /// Returns the part that survives of the token over the cut before a stratum.
     fn left_part(&self, stratum: usize) -> f64 {
         let whole = self.all.strata.behind(stratum);
         if whole > 0.0 {
@@ -607,7 +607,7 @@ impl LevelPasses {
         &self.rates.optimum
     }
 
-    /// Whether the token is in H, the certificate of the upper bound.
+    /// Tells whether the token is in H, the certificate of the upper bound.
     pub fn holds(&self, token: u32) -> bool {
         self.held.get(token as usize) == Some(&true)
     }
@@ -623,7 +623,7 @@ impl LevelPasses {
         &self.thinning.residual
     }
 
-    /// What part of the token in a stratum survives a step: all of one that is not of it.
+    /// Returns the part of a token in a stratum that survives a step: all of one not of it.
     fn part(&self, index: usize, stratum: usize, token: u32) -> f64 {
         let step = &self.steps[index];
         match self.strata.home(token) {
@@ -694,8 +694,8 @@ impl LevelPasses {
         verdict
     }
 
-    /// Given that the output is this token: the probability that it is the draft of a slot,
-    /// accepted there. A token over a cut has two slots; what is left of 1 is that it was not
+    /// Returns the probability that this token is the draft of a slot, accepted there, given that
+    /// it is the output. A token over a cut has two slots; what is left of 1 is that it was not
     /// drafted. O(1).
     pub fn given(&self, token: u32, p: f64) -> Vec<(usize, f64)> {
         let sure = self.sure();
@@ -712,7 +712,7 @@ impl LevelPasses {
         }
     }
 
-    /// How often the draft of each slot is accepted: where a larger subtree belongs. O(V).
+    /// Returns how often the draft of each slot is accepted: where a larger subtree belongs. O(V).
     pub fn values(&self) -> Vec<f64> {
         let sure = self.sure();
         let mut sums = vec![UnitSum::default(); self.strata.slots()];

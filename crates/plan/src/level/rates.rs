@@ -12,7 +12,7 @@ pub struct LevelRates {
 }
 
 impl LevelRates {
-    /// Of what is accepted and of 1 + P(H) - Q(H), each with what it may be off by.
+    /// The rates from what is accepted and 1 + P(H) - Q(H), each with what it may be off by.
     pub(super) fn enclosed([accepted, error]: [f64; 2], [most, most_error]: [f64; 2]) -> Self {
         let (value, most) = (most.clamp(accepted, 1.0), most + most_error);
         let upper = (accepted + error).min(most).max(accepted);

@@ -120,7 +120,7 @@ struct Order {
 }
 
 impl Heaviest {
-    /// Of q. O(V) to sort by cells.
+    /// Orders the tokens of q. O(V) to sort by cells.
     pub fn of(draft: &Draft) -> Self {
         Self::listed(draft.probabilities(), 0.0)
     }
@@ -130,8 +130,8 @@ impl Heaviest {
         Self::listed(q, 0.0)
     }
 
-    /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
-    /// they are laid last.
+    /// Orders the tokens of a row that lacks the mass `unlisted`, all of it in tokens lighter than
+    /// those listed: they are laid last.
     fn listed(q: &[f64], unlisted: f64) -> Self {
         let ordered = heaviest_first(q);
         let mut rank = vec![NOWHERE; q.len()];
@@ -146,7 +146,7 @@ impl Heaviest {
         }))
     }
 
-    /// By token: its place, or [`NOWHERE`].
+    /// Returns each token's place, or [`NOWHERE`].
     pub(super) fn ranks(&self) -> &[u32] {
         &self.0.rank
     }
@@ -155,7 +155,7 @@ impl Heaviest {
 /// Sums that are made side by side, as each addition waits for the one before.
 const PARTS: usize = 4;
 
-/// For each place the mass from it on, with `behind` behind the last.
+/// Returns for each place the mass from it on, with `behind` behind the last.
 fn sums_from_the_end(ordered: &[(f64, u32)], behind: f64) -> Vec<TwoFloat> {
     let count = ordered.len();
     let part = count / PARTS;
@@ -210,7 +210,7 @@ impl Strata {
         Self::listed(q, 0.0, drafts)
     }
 
-    /// Of a row that lacks the mass `unlisted`.
+    /// The strata of a row that lacks the mass `unlisted`.
     pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
         Self::of_order(&Heaviest::listed(q, unlisted), drafts)
     }
@@ -251,7 +251,7 @@ impl Strata {
         found
     }
 
-    /// Where on [0, k) the token of a place begins.
+    /// Finds where on [0, k) the token of a place begins.
     fn position(&self, place: usize) -> TwoFloat {
         let rest = &self.heaviest.0.rest;
         (rest[self.sure] - rest[place]) * TwoFloat::from(self.scale)
@@ -326,12 +326,12 @@ impl Strata {
         self.heaviest.0.rank.len()
     }
 
-    /// What is over each of the k - 1 cuts.
+    /// Returns what is over each of the k - 1 cuts.
     pub fn straddlers(&self) -> &[Option<Straddler>] {
         &self.straddlers
     }
 
-    /// Where a token is drafted from.
+    /// Finds where a token is drafted from.
     #[inline]
     pub fn home(&self, token: u32) -> Home {
         let place = match self.heaviest.0.rank.get(token as usize) {
@@ -363,7 +363,7 @@ impl Strata {
         &self.heaviest
     }
 
-    /// What of a stratum is not listed.
+    /// Returns what of a stratum is not listed.
     pub(super) fn unlisted(&self, stratum: usize) -> f64 {
         self.unlisted[stratum]
     }
@@ -407,7 +407,7 @@ impl Strata {
         straddler.map_or(0.0, |straddler| straddler.before)
     }
 
-    /// How each stratum is drawn, given whether the draft before is the token over the cut.
+    /// Returns how each stratum is drawn, given whether the draft before is the token over the cut.
     pub(super) fn links(&self, straddle: Straddle) -> Vec<Link> {
         let link = |stratum| {
             let left = self.behind(stratum);

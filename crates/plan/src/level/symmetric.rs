@@ -168,8 +168,8 @@ impl SymmetricPasses {
         &self.thinning.residual
     }
 
-    /// Given that the output is this token: the probability that a draft was accepted, each of
-    /// the n equally often.
+    /// Returns the probability that a draft was accepted, given that this token is the output; each
+    /// of the n is it equally often.
     pub fn given(&self, token: u32, p: f64) -> f64 {
         self.thinning.given(token, p, self.rates.acceptance.value())
     }

@@ -63,7 +63,7 @@ pub(super) struct Touched {
 }
 
 impl Trace {
-    /// By stratum, what its steps touched first, and how many tokens in all.
+    /// Lists by stratum the tokens that its steps touched first, those of the last step first.
     pub(super) fn touched(&self, strata: usize) -> Vec<Vec<Touched>> {
         let mut now = vec![(0.0, true); strata];
         let mut all: Vec<Vec<Touched>> = (0..strata).map(|_| Vec::new()).collect();
@@ -90,13 +90,13 @@ impl Trace {
         all
     }
 
-    /// What survives the step that touched them first, of each token's mass.
+    /// Returns what survives of the mass of a token at the step that touched it first.
     pub(super) fn part(&self, touched: &Touched, interior: Interior<'_>, place: usize) -> f64 {
         let step = &self.steps[touched.step];
         survives(interior.ratio[place] / step.price, step.level)
     }
 
-    /// How much the token of a place is emitted of which this part survives.
+    /// Returns how much the token of a place is emitted of which this part survives.
     pub(super) fn emitted(
         &self,
         touched: &Touched,

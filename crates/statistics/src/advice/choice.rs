@@ -104,7 +104,7 @@ impl Among<'_> {
         }
     }
 
-    /// What a candidate gets more than another, or than what is done now, on some prompts.
+    /// Returns what a candidate gets more than another, or than what is done now, on some prompts.
     fn more(&self, one: usize, than: Option<usize>, on: impl Fn(usize) -> bool) -> Estimate {
         let of = |at: usize, prompt: usize| {
             let sums = self.candidates.get(at).map(|one| &one.more);

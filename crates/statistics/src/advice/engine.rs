@@ -59,13 +59,13 @@ impl Assumed {
         })
     }
 
-    /// Its place in the table of engines; none of a report whose engine is no longer there.
+    /// Finds its place in the table of engines; none of a report whose engine is no longer there.
     #[must_use]
     pub fn name(&self) -> Option<EngineName> {
         self.engine.parse().ok()
     }
 
-    /// Whether a change is from what it does unless told otherwise.
+    /// Tells whether a change is from what it does unless told otherwise.
     #[must_use]
     pub fn starts(&self, change: &Change) -> bool {
         change.engines.contains(&self.engine)

@@ -165,7 +165,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Of a difference, and of the least that is worth a change.
+    /// Judges a difference by the least that is worth a change.
     ///
     /// # Example
     /// ```

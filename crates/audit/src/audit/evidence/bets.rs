@@ -139,7 +139,7 @@ impl Bet {
         self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
     }
 
-    /// The same of a place in both laws; outside of them, of nothing.
+    /// Returns b(o) - 1 for a place in both laws; outside of them, for nothing in both.
     pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
         self.gain(get(claimed, outcome), get(bug, outcome))
     }

@@ -25,7 +25,7 @@ impl Part {
         Self::TargetLaw,
     ];
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::DraftLaw => "draft-law",
@@ -58,7 +58,7 @@ pub(crate) struct Component {
 }
 
 impl Component {
-    /// How many stakes there are.
+    /// Counts the stakes.
     pub(crate) fn stakes(&self) -> usize {
         match self.is_score {
             true => SCORE_STAKES.len(),
@@ -79,7 +79,7 @@ impl Tally {
         Self::of(book.logs)
     }
 
-    /// Of so many logarithms.
+    /// A tally of so many logarithms, with nothing won.
     pub(crate) fn of(logs: usize) -> Self {
         Self {
             steps: [0; 4],
@@ -163,7 +163,7 @@ impl Book {
         }
     }
 
-    /// What one of two laws over the same outcomes makes of one, against the other.
+    /// Bets on one of two laws over the same outcomes, against the other, at one outcome.
     pub(crate) fn against(
         &self,
         tally: &mut Tally,

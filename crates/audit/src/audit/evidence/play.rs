@@ -73,12 +73,12 @@ impl Player {
         }
     }
 
-    /// Its laws where a round starts.
+    /// Returns its laws where a round starts.
     pub(crate) fn laws(&self, at: &Position<'_>) -> Laws {
         Laws::new(self.rule, &self.engine, at)
     }
 
-    /// What it does at a position. `start` are its laws there with nothing accepted before.
+    /// Plays a position. `start` are its laws there with nothing accepted before.
     pub(crate) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
         if self.siblings {
             return self.several(at);

@@ -117,17 +117,17 @@ impl Requests {
         requests
     }
 
-    /// How many texts there are.
+    /// Counts the texts.
     pub(crate) fn texts(&self) -> usize {
         self.unit.len()
     }
 
-    /// How many may share their numbers with others.
+    /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
         self.classes.iter().map(Vec::len).sum()
     }
 
-    /// How they were put together; `repeated` of them repeat others.
+    /// Reports how they were put together; `repeated` of them repeat others.
     pub(crate) fn report(&self, repeated: usize) -> RequestsReport {
         let averaged = self.averaged();
         RequestsReport {
@@ -147,7 +147,7 @@ impl Requests {
             .unwrap_or(0)
     }
 
-    /// By class, how many units can be in a group: all of the log, or those of a prompt.
+    /// Counts by class the units that can be in a group: all of the log, or those of a prompt.
     fn sizes(&self, group: Option<Group>) -> Vec<usize> {
         let Some((Family::Prompt, prompt)) = group else {
             return self.classes.iter().map(Vec::len).collect();
@@ -165,7 +165,7 @@ impl Requests {
         sizes
     }
 
-    /// What bets on a group have come to, of the tallies of its units.
+    /// Settles what bets on a group have come to, from the tallies of its units.
     pub(crate) fn settle(
         &self,
         logs: usize,

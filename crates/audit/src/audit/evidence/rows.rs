@@ -60,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Where a token stands.
+    /// Finds where a token stands.
     pub(crate) fn place(&self, token: u32) -> usize {
         if !self.rest && self.places.is_empty() {
             return token as usize;
@@ -68,7 +68,7 @@ impl Pair {
         (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
     }
 
-    /// Whether the log's mask forbids a token.
+    /// Tells whether the log's mask forbids a token.
     pub(crate) fn is_masked(&self, place: usize) -> bool {
         self.allowed.get(place).is_some_and(|allowed| !allowed)
     }
@@ -94,7 +94,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
+    /// Tells whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
     pub(crate) fn is_outside(&self, place: usize, noise: f64) -> bool {
         let slack = (-SLACK * noise).exp();
         let whole = get(&self.whole, place);
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is claimed of rows that are read.
+/// Cuts rows that are read as it is claimed.
 fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     pair.whole.clone_from(&pair.p);
     if claimed.cuts() {
@@ -382,8 +382,8 @@ pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), 
     Ok(())
 }
 
-/// The same claim in each other order of its cuts that can keep other tokens; none if the order
-/// of its cuts does not matter.
+/// Lists the claim in each other order of its cuts that can keep other tokens; none if the order of
+/// its cuts does not matter.
 pub(crate) fn orders_of(claimed: &Claimed) -> Vec<Claimed> {
     let others = claimed.kept().others(claimed.temperature);
     let claim = |cuts: Cuts| Claimed {

@@ -400,7 +400,7 @@ pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
         .collect())
 }
 
-/// What a log says of each position; of its text alone, if that is what is audited.
+/// Reads what a log says of each position; of its text alone, if that is what is audited.
 pub(crate) fn records_of(log: &Log, rule: Rule) -> Result<Vec<EngineRecord>, AuditError> {
     match rule == Rule::TEXT {
         true => text_of(log),
@@ -412,7 +412,7 @@ fn token(id: Option<i64>) -> Option<u32> {
     id.and_then(|id| u32::try_from(id).ok())
 }
 
-/// Whether one index of a text comes after another, as far as they are known.
+/// Tells whether one index of a text comes after another, as far as they are known.
 pub(crate) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => before.checked_add(1) == Some(after),
@@ -420,7 +420,7 @@ pub(crate) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
     }
 }
 
-/// Whether fewer than so many tokens fit between two indices of a text, as far as they are
+/// Tells whether fewer than so many tokens fit between two indices of a text, as far as they are
 /// known. An index that is not behind the other begins another text.
 fn goes_on_within(tokens: usize, before: Option<i64>, after: Option<i64>) -> bool {
     let (Some(before), Some(after)) = (before, after) else {

@@ -18,7 +18,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Of a row and what came out. O(V).
+    /// The surprise of what came out of a row. O(V).
     pub(crate) fn new(p: &[f64], output: usize) -> Self {
         let (mut entropy, mut squares) = (0.0, 0.0);
         for x in p.iter().filter(|x| **x > 0.0) {
@@ -34,7 +34,7 @@ impl Told {
     }
 }
 
-/// What all steps say together; `None` without any.
+/// Sums what all steps say together; `None` without any.
 pub(crate) fn summed(steps: &[Told]) -> Option<Surprise> {
     let possible = || steps.iter().filter(|one| one.surprise.is_finite());
     let number = possible().count();

@@ -27,7 +27,7 @@ pub(crate) struct Position<'a> {
 }
 
 impl<'a> Position<'a> {
-    /// Of rows that list all tokens, where a round begins.
+    /// A position with rows that list all tokens, where a round begins.
     pub(crate) const fn new(p: &'a [f64], q: &'a [f64]) -> Self {
         Self {
             p,
@@ -43,7 +43,7 @@ impl<'a> Position<'a> {
         self.p.len() - usize::from(self.rest)
     }
 
-    /// Whether an entry stands for unlisted tokens.
+    /// Tells whether an entry stands for unlisted tokens.
     pub(crate) fn is_rest(&self, place: usize) -> bool {
         self.rest && place + 1 == self.p.len()
     }
@@ -252,7 +252,7 @@ enum Keeping {
 }
 
 impl Laws {
-    /// Of an engine that claims a rule, at a position. O(V log V).
+    /// The laws of an engine that claims a rule, at a position. O(V log V).
     pub(crate) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);

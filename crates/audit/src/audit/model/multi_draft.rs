@@ -94,7 +94,7 @@ pub(crate) struct Tested<'a> {
 }
 
 impl<'a> Tested<'a> {
-    /// As an engine tests them. O(nV), for k-seq 60 times that.
+    /// Tests drafts as an engine does. O(nV), for k-seq 60 times that.
     pub(crate) fn new(
         rule: Rule,
         engine: &Engine,
@@ -126,7 +126,7 @@ impl<'a> Tested<'a> {
         (Test::of(tested, engine), engine.target, engine.ratio)
     }
 
-    /// What another engine makes of them.
+    /// Returns what another engine makes of them.
     pub(crate) fn decide(&self, engine: &Engine) -> Decisions {
         match Self::key(self.rule, engine) == self.by {
             true => decisions(engine, self),
@@ -136,7 +136,7 @@ impl<'a> Tested<'a> {
 }
 
 impl Decisions {
-    /// The same where a correction that is one of the drafts looks like a draft that was kept.
+    /// Lets a correction that is one of the drafts look like a draft that was kept.
     pub(crate) fn by_output(&mut self) {
         let Some((none, kept)) = self.law.split_last_mut() else {
             return;

@@ -66,7 +66,7 @@ impl Rule {
         }
     }
 
-    /// The same rule with drafts that are drawn by this law, by its name.
+    /// Returns the rule with drafts that are drawn by this law, by its name.
     ///
     /// # Errors
     /// The rule does not verify such drafts; the message names those that it does.
@@ -123,12 +123,12 @@ impl Rule {
         RULES.iter().copied().filter(|entry| entry.audited)
     }
 
-    /// Whether outputs of the rule follow p.
+    /// Tells whether outputs of the rule follow p.
     pub fn is_lossless(self) -> bool {
         self.over >= 1.0
     }
 
-    /// What p is divided by, where drafts are kept by p alone.
+    /// Returns what p is divided by, where drafts are kept by p alone.
     pub(crate) fn over(self) -> f64 {
         self.over
     }
@@ -141,27 +141,27 @@ impl Rule {
         self.law.map_or(self.name.entry().drafts, Drafts::Drawn)
     }
 
-    /// Whether it compares p and q of a draft; else it looks at p alone.
+    /// Tells whether it compares p and q of a draft; else it looks at p alone.
     pub(crate) fn tests_drafts(self) -> bool {
         self.name.tests_drafts()
     }
 
-    /// Whether the columns of `drafts` are always alternatives for one position.
+    /// Tells whether the columns of `drafts` are always alternatives for one position.
     pub(crate) fn needs_siblings(self) -> bool {
         self.name.needs_siblings()
     }
 
-    /// Whether the columns of `drafts` may be alternatives for one position.
+    /// Tells whether the columns of `drafts` may be alternatives for one position.
     pub(crate) fn has_siblings(self) -> bool {
         self.name.entry().verifies == Verifies::Siblings || self.drafts() == Drafts::Likeliest
     }
 
-    /// Whether the columns of `drafts` may follow one another.
+    /// Tells whether the columns of `drafts` may follow one another.
     pub(crate) fn has_chains(self) -> bool {
         self != Self::TEXT && !self.needs_siblings()
     }
 
-    /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
+    /// Asks its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
     pub(crate) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
         let over = self.over * scale;
         let step = match self.law {
@@ -174,12 +174,12 @@ impl Rule {
         }
     }
 
-    /// Why rows that list some tokens only cannot be audited.
+    /// Says why rows that list some tokens only cannot be audited.
     pub(crate) fn needs_full_rows(self) -> Option<&'static str> {
         self.name.entry().needs_full_rows
     }
 
-    /// What it says.
+    /// Says in words what it does.
     pub fn words(self) -> &'static str {
         self.name.words()
     }

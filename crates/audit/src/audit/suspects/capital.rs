@@ -77,7 +77,7 @@ impl Won {
         logs.chain(&mut self.mass).chain(&mut self.apart)
     }
 
-    /// Of the rule, or of outputs where the rule says nothing.
+    /// Returns the sums of the rule, or of outputs where the rule says nothing.
     pub(crate) fn logs(&self) -> &Logs {
         match self.rule.iter().any(|log| *log != 0.0) {
             true => &self.rule,

@@ -26,8 +26,8 @@ impl Factor {
         Self { ratio, price }
     }
 
-    /// Of a draft that was kept or not: a law that keeps it so often over the claim, which keeps it
-    /// with probability `keep`, give or take `width`.
+    /// The factor of a draft that was kept or not: a law that keeps it so often over the claim,
+    /// which keeps it with probability `keep`, give or take `width`.
     pub(super) fn of_acceptance(kept: bool, own: f64, [keep, width]: [f64; 2]) -> Self {
         let [law, claim] = match kept {
             true => [own, keep],
@@ -41,7 +41,7 @@ impl Factor {
         Self::of(law, if claim > 1e-12 { claim } else { 0.0 }, price)
     }
 
-    /// Whether the claim excludes what happened.
+    /// Tells whether the claim excludes what happened.
     pub(super) fn is_of_the_excluded(&self) -> bool {
         self.ratio > 1e20
     }

@@ -284,7 +284,7 @@ impl Families {
         self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
     }
 
-    /// The same at one place of a round, at fewer sizes.
+    /// Adds changes of the target's row at one place of a round, at fewer sizes.
     fn changes_at(&mut self, place: Place, cuts: usize) {
         let law = |change| Law::Target(change, place);
         self.add(
@@ -420,7 +420,7 @@ fn named(bug: &'static str) -> &'static str {
     }
 }
 
-/// Whether an engine is honest but for its p: those are suspects of their own.
+/// Tells whether an engine is honest but for its p: those are suspects of their own.
 fn is_of_p(bug: &Bug) -> bool {
     use crate::audit::model::engine::{Change, Engine};
     bug.engine.target != Change::Same
@@ -430,7 +430,7 @@ fn is_of_p(bug: &Bug) -> bool {
         } == Engine::HONEST
 }
 
-/// Where the place of a change is a part of its name.
+/// Names the place of a change and puts it in words, where it is a part of its name.
 fn at(place: Place) -> Option<(&'static str, &'static str)> {
     match place {
         Place::Everywhere => None,
@@ -445,7 +445,7 @@ fn at(place: Place) -> Option<(&'static str, &'static str)> {
 }
 
 impl Law {
-    /// Whether outputs follow p whatever it does to acceptance.
+    /// Tells whether outputs follow p whatever it does to acceptance.
     pub(crate) fn is_lossless(self, rule: Rule) -> bool {
         match self {
             Self::Decide(Keep::Target, Correct::OffDraft)
@@ -461,7 +461,7 @@ impl Law {
         }
     }
 
-    /// Its size, by name.
+    /// Returns its size, by name.
     pub(crate) fn fit(self) -> Map<String, Value> {
         let mut fit = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -496,7 +496,7 @@ impl Law {
         fit
     }
 
-    /// What it says of the engine.
+    /// Says in words what the engine does.
     pub(crate) fn words(self) -> String {
         match self {
             Self::Target(change, place) => {
@@ -558,7 +558,7 @@ impl Law {
         }
     }
 
-    /// What to do about it.
+    /// Says what to do about it.
     pub(crate) fn cure(self) -> String {
         let words = match self {
             Self::Target(change, Place::Everywhere) => return change.cure(),
@@ -630,7 +630,7 @@ fn between(grid: &[f64], at: f64, of: fn(f64) -> f64, back: fn(f64) -> f64) -> V
 }
 
 impl Law {
-    /// The same law at sizes around its own.
+    /// Lists the same law at sizes around its own.
     pub(crate) fn around(self) -> Vec<Self> {
         let plain = |x: f64| x;
         let finer = |change: Change| -> Vec<Change> {
@@ -710,7 +710,7 @@ impl Law {
         }
     }
 
-    /// Whether a number of its fit is its size.
+    /// Tells whether a number of its fit is its size.
     pub(crate) fn is_sized_by(self, name: &str) -> bool {
         matches!(
             name,

@@ -107,7 +107,7 @@ impl Threshold {
         }
     }
 
-    /// What is left of it is a threshold, and no law of another kind.
+    /// Tells whether what is left of it is a threshold, and no law of another kind.
     pub(crate) fn is_one(&self) -> bool {
         self.kept.is_finite() && self.refused > 0.0 && self.refused <= self.kept * (1.0 + 1e-9)
     }
@@ -116,7 +116,7 @@ impl Threshold {
 /// Cells of p's own order that outputs are counted in.
 const CELLS: usize = 8;
 
-/// What share of an interval lies in each.
+/// Returns the share of an interval that lies in each cell.
 fn spread([low, high]: [f64; 2]) -> [f64; CELLS] {
     let (own, each) = ((high - low).max(1e-300), 1.0 / CELLS as f64);
     std::array::from_fn(|place| {
@@ -323,7 +323,7 @@ impl Replaced {
         }
     }
 
-    /// Whether they fall evenly under this law at this share.
+    /// Tells whether they fall evenly under this law at this share.
     fn fits(&self, law: usize, share: f64) -> bool {
         let place = OTHERS.iter().position(|own| *own == share).unwrap_or(0);
         let cells = self.cells.get(law).and_then(|all| all.get(place));
@@ -358,8 +358,8 @@ impl Kept {
         }
     }
 
-    /// Whether drafts were kept as often as if this rule were followed at some share of the steps,
-    /// wherever the claimed one keeps more or less.
+    /// Tells whether drafts were kept as often as if this rule were followed at some share of the
+    /// steps, wherever the claimed one keeps more or less.
     fn fits(&self, keeping: Keeping, whole: bool) -> bool {
         let misfit = |share: f64| -> f64 {
             let of = |cell: &[f64; 5]| {
@@ -404,7 +404,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Whether drafts were kept and replaced as by another rule at a share of the steps.
+    /// Tells whether drafts were kept and replaced as by another rule at a share of the steps.
     pub(crate) fn fits(&self, keeping: Keeping, share: f64) -> bool {
         let law = match keeping {
             Keeping::Target => 1,

@@ -98,7 +98,7 @@ pub(crate) enum Changed<'a> {
 }
 
 impl Changed<'_> {
-    /// What it gives a token.
+    /// Returns what it gives a token.
     pub(crate) fn at(&self, place: usize) -> f64 {
         let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
         match self {
@@ -233,7 +233,7 @@ impl Changed<'_> {
         }
     }
 
-    /// At most this much is moved from the row: total variation, or a bound of it.
+    /// Returns how much is moved from the row at most: total variation, or a bound of it.
     pub(crate) fn moved(&self, row: &[f64]) -> f64 {
         match self {
             Self::Cut { mass, .. } => (1.0 - mass).max(0.0),
@@ -270,7 +270,7 @@ impl Changed<'_> {
         }
     }
 
-    /// As a list of all that it gives.
+    /// Lists what it gives each of `size` tokens.
     pub(crate) fn row(&self, size: usize) -> Vec<f64> {
         (0..size).map(|place| self.at(place)).collect()
     }

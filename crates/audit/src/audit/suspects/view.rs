@@ -183,7 +183,7 @@ impl<'a> View<'a> {
         self.value(0).unwrap_or(0.0)
     }
 
-    /// How many of the tokens in order have at least this probability, and their mass.
+    /// Counts the tokens in order that have at least this probability, and sums their mass.
     pub(crate) fn down_to(&self, least: f64) -> (usize, f64) {
         let kept = (self.order()).partition_point(|token| self.at(*token as usize) >= least);
         let mass = kept
@@ -208,13 +208,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where an outcome's cell lies if tokens stand in the row's order: [below, below + own).
+/// Returns the cell of an outcome if tokens stand in the row's order: [below, below + own).
 pub(crate) fn by_id(row: &[f64], place: usize) -> [f64; 2] {
     let below: f64 = row.iter().take(place).sum();
     [below, below + row.get(place).copied().unwrap_or(0.0)]
 }
 
-/// The same if they stand by falling mass.
+/// Returns the cell of an outcome if tokens stand by falling mass.
 pub(crate) fn by_mass(row: &[f64], place: usize) -> [f64; 2] {
     let own = row.get(place).copied().unwrap_or(0.0);
     let mut above = 0.0;
@@ -231,7 +231,7 @@ pub(crate) fn ratio(p: f64, q: f64) -> f64 {
     if p >= q { 1.0 } else { p / q }
 }
 
-/// How long what two intervals have in common is.
+/// Returns the length of what two intervals have in common.
 pub(crate) fn common(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[1].min(b[1]) - a[0].max(b[0])).max(0.0)
 }

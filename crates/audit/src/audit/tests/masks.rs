@@ -157,7 +157,7 @@ fn a_mask_on_the_target_alone_is_audited_from_raw_rows_and_the_mask() {
     assert!(report.parts.iter().any(PartReport::is_refuted));
 }
 
-/// Which rows are masked is part of the claim: the law of drafts tells.
+/// Shows that which rows are masked is part of the claim: the law of drafts tells.
 #[test]
 fn a_mask_on_both_rows_is_another_claim_than_one_on_p_alone() {
     for both in [false, true] {

@@ -5,7 +5,7 @@ use crate::audit::data::{Claimed, Settings};
 use specgap_log::log::Log;
 use std::collections::BTreeSet;
 
-/// How a log says that it was sampled.
+/// Returns how a log says that it was sampled, unless the settings say it.
 ///
 /// # Errors
 /// A temperature of 0 or out of range, cuts out of range.

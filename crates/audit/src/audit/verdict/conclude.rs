@@ -101,7 +101,7 @@ impl<'a> Weighed<'a> {
         self.rule
     }
 
-    /// What it takes: half of the level each.
+    /// Returns the logarithm that a capital needs: half of the level each.
     pub(crate) fn needed(&self) -> f64 {
         (2.0 / self.alpha).ln()
     }
@@ -300,7 +300,7 @@ impl<'a> Weighed<'a> {
         Some((first, first.log - next.max(0.0)))
     }
 
-    /// Whether drafts are no draws of the law that is claimed of them.
+    /// Tells whether drafts are no draws of the law that is claimed of them.
     pub(crate) fn drafts_fall(&self) -> bool {
         self.log_of(0) >= self.needed()
     }
@@ -335,7 +335,7 @@ impl<'a> Weighed<'a> {
         fired.first().map(|one| one.0)
     }
 
-    /// What has evidence, for reports.
+    /// Lists what has evidence, for reports.
     pub(crate) fn listed(&self) -> Vec<Listed> {
         let strong = self
             .candidates
@@ -462,7 +462,7 @@ impl<'a> Weighed<'a> {
         all
     }
 
-    /// By suspect: how far it moves outputs, and how many tokens show it.
+    /// Returns by suspect how far it moves outputs, and how many tokens show it.
     fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
         let n = self.found.looked.max(1) as f64;
         let suspects = self
@@ -489,7 +489,7 @@ impl<'a> Weighed<'a> {
             .collect()
     }
 
-    /// What would have been found and what would not, by cause; and the tokens that would do.
+    /// Lists by cause what would have been found and what would not; and the tokens that would do.
     pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
         let reaches = self.reaches();
         let have = self.found.looked as u64;
@@ -549,7 +549,7 @@ impl<'a> Weighed<'a> {
         }
     }
 
-    /// Whether drafts were kept as a lossless law says, wherever that is compared.
+    /// Tells whether drafts were kept as a lossless law says, wherever that is compared.
     fn keeps_so(&self, one: &Candidate) -> bool {
         let keeping = match one.law {
             Some(Law::Decide(Keep::Target, _)) => Keeping::Target,
@@ -560,7 +560,7 @@ impl<'a> Weighed<'a> {
         self.found.sequence.fits(keeping, one.share)
     }
 
-    /// Whether the strongest lossless law beats what is lossy, and the other way around.
+    /// Returns the strongest lossless law, and by how much its logarithm beats what is lossy.
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
         let laws = || {
             self.candidates
@@ -577,7 +577,7 @@ impl<'a> Weighed<'a> {
 }
 
 impl Candidate {
-    /// Whether it says that drafts are drawn otherwise.
+    /// Tells whether it says that drafts are drawn otherwise.
     fn changes_drafts(&self) -> bool {
         match self.law {
             Some(
@@ -646,7 +646,7 @@ fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
     }
 }
 
-/// What stands against "as claimed" though nothing was refuted, and what would decide.
+/// Lists what stands against "as claimed" though nothing was refuted, and what would decide.
 pub(crate) fn open(
     found: &Found,
     settings: &Settings,
@@ -686,7 +686,7 @@ pub(crate) fn open(
     open
 }
 
-/// What the verdict is, where nothing is refuted by a hard check.
+/// Returns the verdict where nothing is refuted by a hard check.
 pub(crate) fn concluded(
     weighed: &Weighed<'_>,
     [rule_falls, outputs_fall]: [bool; 2],

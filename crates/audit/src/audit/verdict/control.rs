@@ -103,7 +103,7 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
     Ok(result)
 }
 
-/// What no engine may put out, put out; and rounds that contradict themselves.
+/// Checks outputs that no engine may put out, and rounds that contradict themselves.
 fn tampered(opened: &Opened<'_>, settings: &Settings) -> Result<Vec<Tampering>, AuditError> {
     let (log, rule) = (opened.log, settings.rule);
     let mut forbidden: [Option<RowChecks>; 3] = [None; 3];

@@ -68,7 +68,7 @@ impl Walk<'_> {
         reached
     }
 
-    /// By the number of accepted drafts, its probability.
+    /// Returns the probability of each number of accepted drafts.
     fn accepted(&self, start: usize) -> Vec<f64> {
         let reached = self.reached(start);
         let next = reached.iter().skip(1).chain([&0.0]);

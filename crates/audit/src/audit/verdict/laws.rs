@@ -264,7 +264,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// What is drawn, with its law: cells of its number, and whether it came before.
+/// Returns what is drawn, with its law: cells of its number, and whether it came before.
 fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> Option<Number> {
     let own = get(law, outcome);
     (own > 0.0).then(|| Number {

@@ -10,7 +10,7 @@ pub(crate) fn drafted_nowhere() -> String {
         .to_owned()
 }
 
-/// What an audit takes for granted of random numbers, in words.
+/// Says in words what an audit takes for granted of random numbers.
 pub(crate) fn of_requests(requests: &RequestsReport) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.averaged > 0 {

@@ -83,7 +83,7 @@ impl<'a> Opened<'a> {
         Ok(opened)
     }
 
-    /// For each position, P(a draft stands there | the text so far) under `carried`.
+    /// Returns for each position P(a draft stands there | the text so far) under `carried`.
     ///
     /// It takes every token of a text from its first on, rounds of one length, and the row of the
     /// draft wherever a draft may stand. The last token of a text alone may go without a draft.
@@ -161,7 +161,7 @@ impl<'a> Opened<'a> {
         Ok(stands)
     }
 
-    /// For each position, P(the prefix of its round is accepted | it was drafted).
+    /// Returns for each position P(the prefix of its round is accepted | it was drafted).
     fn reaches(&self) -> Result<Vec<f64>, AuditError> {
         let ratios = self.at_steps(&|step, pair| {
             let draft = step.drafts.first().filter(|_| step.accepted)?;
@@ -277,7 +277,7 @@ impl<'a> Opened<'a> {
         Ok(())
     }
 
-    /// How far a rule that is lossy by design moves what comes out of a draft.
+    /// Returns how far a rule that is lossy by design moves what comes out of a draft.
     pub(crate) fn lossy_by(&self, index: usize, pair: &Pair) -> Option<f64> {
         let at = Position {
             reach: self.reach_at(index),

@@ -13,7 +13,7 @@ fn verdict_of(report: &AuditReport, part: Part) -> Outcome {
     found.map_or(Outcome::NotTestable, |one| one.verdict)
 }
 
-/// What parts and checks of records say together.
+/// Concludes from what parts and checks of records say together.
 pub(crate) fn conclude(report: &mut AuditReport, rule: Rule, exclude: f64) {
     let broken = |names: &[&str]| {
         let all = report.hard_checks.iter();

@@ -235,7 +235,7 @@ enum Kind {
 /// Words of a bet, its weight beside the others of its part, and its kind.
 type Listed = (&'static str, &'static str, f64, Kind);
 
-/// What is bet on in a part.
+/// Lists what is bet on in a part.
 fn listed(part: Part, rule: Rule) -> Vec<Listed> {
     if part == Part::Acceptance {
         let lenient = "drafts are kept with 1/0.9 of the rule's probability";
@@ -380,7 +380,7 @@ impl Bets {
     }
 }
 
-/// What can never happen, and how many rounds there are.
+/// Counts what can never happen, and the rounds.
 fn hard_checks(records: &[Record], rule: Rule) -> (Vec<HardCheck>, usize) {
     let [mut zero, mut undrafted, mut after] = [Count::default(); 3];
     let mut rounds = 0;
@@ -593,8 +593,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a part's capital comes to on a number that is known to lie evenly in an interval, or
-    /// known: from the definition, by heads, tails and the score with their weights.
+    /// Computes from the definition, by heads, tails and the score with their weights, what a
+    /// part's capital comes to on a number that is known to lie evenly in an interval, or known.
     fn on_interval(from: f64, width: f64, tolerance: f64) -> f64 {
         let to = from + width;
         // What the record has there over its width.
@@ -850,7 +850,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What cannot happen is counted, with the first line where it did.
+    /// Shows that what cannot happen is counted, with the first line where it did.
     #[test]
     fn records_of_what_cannot_happen_fail_hard() {
         let kept = drafted(0.25, 0.5, true, 0.0);

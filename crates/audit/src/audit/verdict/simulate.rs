@@ -34,7 +34,7 @@ impl BugName {
         self.0
     }
 
-    /// What the engine does.
+    /// Says in words what the engine does.
     pub fn words(self) -> &'static str {
         self.bug().map_or("", |bug| bug.words)
     }
@@ -129,7 +129,7 @@ impl Simulator {
         claimed_of(log, &self.settings)
     }
 
-    /// What the engine does along the log, as the log would have it.
+    /// Plays the engine along the log, and returns what it does as the log would have it.
     ///
     /// # Errors
     /// As [`crate::audit::audit`], but for what engines did.
@@ -258,7 +258,7 @@ type TamperedRound = (&'static str, &'static str, Result<bool, String>);
 /// A hard check, what was done, and the rounds after it; `None` where it cannot be done.
 type Tampered = (&'static str, &'static str, Option<Vec<EngineRecord>>);
 
-/// Whether a position belongs to a round that began before it.
+/// Tells whether a position belongs to a round that began before it.
 fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
     let here = records.get(at).and_then(|record| record.prompt);
     let before = records.get(..at).unwrap_or_default().iter().rev();
@@ -267,7 +267,7 @@ fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
         .any(|record| record.accepted.is_some_and(|count| count >= 0))
 }
 
-/// Whether a position holds the token behind a whole chain, which an engine may leave out.
+/// Tells whether a position holds the token behind a whole chain, which an engine may leave out.
 fn is_bonus(records: &[EngineRecord], at: usize) -> bool {
     let begun = records.get(..at).unwrap_or_default();
     let count = |record: &EngineRecord| usize::try_from(record.accepted.unwrap_or(-1)).ok();

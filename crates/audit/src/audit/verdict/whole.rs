@@ -213,7 +213,7 @@ struct Said {
 }
 
 impl Said {
-    /// As a report, but for its hard checks and its surprise.
+    /// Makes the report, but for its hard checks and its surprise.
     fn report(
         self,
         opened: &Opened<'_>,
@@ -274,7 +274,7 @@ impl Said {
     }
 }
 
-/// What explains the log, and by how much it beats the next.
+/// Returns what explains the log, and by how much it beats the next.
 fn led(weighed: &Weighed<'_>, refuted: bool, numbers: Option<&str>) -> Option<(Candidate, f64)> {
     if let Some(name) = numbers {
         let own = weighed.candidates.iter().find(|one| one.name == name);
@@ -453,7 +453,7 @@ fn sized(
     Ok(cause)
 }
 
-/// By how much a share of drafts grows that is kept so many times as often.
+/// Returns by how much the share of drafts kept has grown, if that is so many times as often.
 fn share_of(kept: f64, factor: f64) -> f64 {
     let more = (kept * (1.0 - 1.0 / factor)).clamp(0.0, 1.0);
     (more * 1e4).round() / 1e4

@@ -23,7 +23,7 @@ pub(super) fn documents<'a>(
     })
 }
 
-/// What is found in the objects of some files; what is refused in one is told with its place.
+/// Finds things in the objects of some files; what is refused in one is told with its place.
 pub(super) fn objects<T>(
     files: &[Text<'_>],
     of: impl Fn(&Map<String, Value>) -> Result<Option<T>, String>,
@@ -41,7 +41,7 @@ pub(super) fn objects<T>(
     Ok(found)
 }
 
-/// Which tool the documents are of.
+/// Tells which tool the documents are of.
 pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     for document in documents(file) {
         let (_, value) = document?;
@@ -128,7 +128,7 @@ pub(super) fn numbers(fields: &Map<String, Value>, name: &str) -> Result<Option<
         .map(Some)
 }
 
-/// How many rounds accepted exactly j drafts: a list, or an object whose names are j.
+/// Reads how many rounds accepted exactly j drafts: a list, or an object whose names are j.
 pub(super) fn histogram(
     fields: &Map<String, Value>,
     name: &str,

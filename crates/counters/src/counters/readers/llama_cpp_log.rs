@@ -30,7 +30,7 @@ struct Line {
     rates: Option<Vec<f64>>,
 }
 
-/// What stands behind one of some names.
+/// Returns what stands behind one of some names.
 fn behind<'a>(line: &'a str, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| Some(line.split_once(name)?.1))
 }
@@ -151,7 +151,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
     Ok(read)
 }
 
-/// What can be known of lines without a mean length.
+/// Says what can be known of lines without a mean length.
 fn unknown(lines: &[Line], number: usize) -> String {
     let sum = |of: fn(&Line) -> f64| lines.iter().map(of).sum::<f64>();
     let (accepted, drafted) = (sum(|line| line.accepted), sum(|line| line.drafted));

@@ -13,7 +13,7 @@ pub use read::Text;
 
 use super::counted::{Counted, CountersError, Source};
 
-/// Which tool a file is of, by what is in it.
+/// Tells which tool a file is of, by what is in it.
 fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with(['{', '[']) {

@@ -165,7 +165,7 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
     Ok((labels, count))
 }
 
-/// What was counted between two dumps.
+/// Subtracts, so that `later` has what was counted between two dumps.
 fn subtract(
     later: &mut Series,
     earlier: &Series,

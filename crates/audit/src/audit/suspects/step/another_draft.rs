@@ -8,12 +8,12 @@ use crate::audit::suspects::family::Law;
 use crate::audit::suspects::view::{ratio, total};
 
 impl<'a> Here<'a> {
-    /// What comes out of drafts with this law, kept and replaced as claimed.
+    /// Returns how likely the output is from drafts with this law, kept and replaced as claimed.
     pub(super) fn of_drafts(&self, sum_kept: f64, kept: f64) -> f64 {
         kept + (1.0 - sum_kept).max(0.0) * self.correction(self.output)
     }
 
-    /// By token, what keeps it. O(V) at first.
+    /// Returns by token how often it is kept. O(V) at first.
     pub(super) fn ratios(&self) -> &[f64] {
         let all = || (0..self.q.row.len()).map(|place| self.keep_exactly(place));
         self.ratios.get_or_init(|| all().collect())

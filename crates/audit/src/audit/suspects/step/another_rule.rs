@@ -30,7 +30,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// What is kept of a draft's row.
+    /// Returns the mass of the draft's row that is kept.
     pub(super) fn kept(&self, keep: Keep) -> f64 {
         let q = self.q.row;
         match keep {

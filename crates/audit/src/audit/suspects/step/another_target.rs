@@ -102,7 +102,7 @@ impl<'a> Here<'a> {
         self.on_correction(law)
     }
 
-    /// Of one place of a round: what comes out of drafts.
+    /// The factor of what comes out of drafts, where one place of a round takes another row.
     pub(super) fn output_of_place(
         &self,
         row: &Changed<'_>,

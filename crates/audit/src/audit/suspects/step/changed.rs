@@ -60,7 +60,7 @@ impl<'a> Prepared<'a> {
         self.moved_from(here.p.row)
     }
 
-    /// From the row that was changed.
+    /// Returns how much is moved from the row that was changed.
     pub(super) fn moved_from(&self, row: &[f64]) -> f64 {
         *self.moved.get_or_init(|| self.row.moved(row))
     }

@@ -81,7 +81,7 @@ impl<'a> Here<'a> {
         self.stop(ratio, left)
     }
 
-    /// Of block verification: a prefix that is kept as the longest, too.
+    /// Returns how often a draft of this ratio is kept, where blocks are verified given its prefix.
     pub(super) fn stop(&self, ratio: f64, left: f64) -> f64 {
         if self.rule != Rule::BLOCK || ratio <= 0.0 {
             return ratio;
@@ -89,7 +89,7 @@ impl<'a> Here<'a> {
         ratio / (ratio + (1.0 - ratio) * self.spent(left))
     }
 
-    /// Of block verification: the share of what a prefix leaves that stops there.
+    /// Returns the share of what a prefix leaves that stops there, in block verification.
     pub(super) fn spent(&self, left: f64) -> f64 {
         let spent = left + 1.0 - self.reach;
         if spent > 0.0 { left / spent } else { 1.0 }
@@ -101,7 +101,7 @@ impl<'a> Here<'a> {
         known.unwrap_or_else(|| self.correction_at(place))
     }
 
-    /// The same, at the middle of what noise leaves open.
+    /// Returns the claimed law of a correction, at the middle of what noise leaves open.
     pub(super) fn correction_at(&self, place: usize) -> f64 {
         if !self.compares() {
             let x = self.draft().unwrap_or(usize::MAX);
@@ -148,7 +148,7 @@ impl<'a> Here<'a> {
         self.within(Factor::of(law(self.output), claim, price))
     }
 
-    /// In the middle of a block what the claim excludes may be another p's, and tells nothing.
+    /// Lets what the claim excludes tell nothing in the middle of a block: it may be another p's.
     pub(super) fn within(&self, factor: Factor) -> Factor {
         match self.is_within_block() && factor.is_of_the_excluded() {
             true => Factor::ONE,

@@ -8,12 +8,12 @@ use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 
 impl<'a> Here<'a> {
-    /// Whether drafts are a draw of the draft's row.
+    /// Tells whether drafts are a draw of the draft's row.
     pub(crate) fn drafts_are_drawn(&self) -> bool {
         self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
     }
 
-    /// How the draft was accepted: p, q, and the chance of being kept.
+    /// Returns p and q of the draft, its chance of being kept, and how far that may be off.
     pub(crate) fn acceptance(&self) -> Option<[f64; 4]> {
         let x = self
             .draft()
@@ -58,8 +58,8 @@ impl<'a> Here<'a> {
         (0..size).map(|place| self.correction(place)).collect()
     }
 
-    /// Where what replaced the draft lies by falling p: as claimed, as p without the draft, as p, and
-    /// as the residual. O(V).
+    /// Finds where what replaced the draft lies by falling p: as claimed, as p without the draft,
+    /// as p, and as the residual. O(V).
     pub(crate) fn replaced(&self) -> Option<[[f64; 2]; REPLACE]> {
         let x = self.draft().filter(|_| !self.kept && !self.p.rest)?;
         let y = self.output;

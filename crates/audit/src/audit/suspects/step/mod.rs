@@ -141,7 +141,7 @@ impl<'a> Here<'a> {
         self.rule.tests_drafts()
     }
 
-    /// In the middle of a block, whose prefix may have been refused.
+    /// Tells whether it is in the middle of a block, whose prefix may have been refused.
     pub(crate) fn is_within_block(&self) -> bool {
         self.rule == Rule::BLOCK && self.reach < 1.0
     }
@@ -154,7 +154,7 @@ impl<'a> Here<'a> {
         (self.reach * self.p.at(place) - self.stands * self.q.at(place)).max(0.0)
     }
 
-    /// What a suspect says.
+    /// Returns what a suspect says.
     pub(crate) fn told<'b>(&'b self, suspect: &Suspect, changes: &Changes<'b>) -> Told {
         let law = suspect.law;
         let row = || changes.get(suspect.change, self);
@@ -178,7 +178,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// How many tokens are listed.
+    /// Counts the listed tokens.
     fn listed(&self) -> usize {
         self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
     }

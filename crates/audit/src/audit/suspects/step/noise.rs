@@ -15,7 +15,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// What a mean over noise may add to a probability, relatively.
+    /// Returns what a mean over noise may add to a probability, relatively.
     pub(super) fn width(self) -> f64 {
         if !self.stated {
             return 0.0;
@@ -48,7 +48,7 @@ impl Noise {
 }
 
 impl<'a> Here<'a> {
-    /// What noise may do to a correction, relatively.
+    /// Returns what noise may do to a correction, relatively.
     pub(super) fn apart(&self) -> f64 {
         let apart = match self.known.noisy_left > 0.0 {
             true => {
@@ -60,7 +60,7 @@ impl<'a> Here<'a> {
         apart + 2.0 * self.known.width
     }
 
-    /// What the claim's noise could add to a law that moves so much.
+    /// Returns what the claim's noise could add to a law that moves so much.
     pub(super) fn price(&self, moved: impl FnOnce() -> f64) -> f64 {
         match self.noise.sigma > 0.0 {
             true => 2.0 * self.known.width * moved(),
@@ -68,7 +68,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Whether what came out is cut, but so near to the end of the cut that noise decides.
+    /// Tells whether what came out is cut, but so near to the end of the cut that noise decides.
     pub(super) fn is_edge(&self) -> bool {
         let whole = self.whole.get(self.output).copied().unwrap_or(0.0);
         self.noise.sigma > 0.0
@@ -77,8 +77,8 @@ impl<'a> Here<'a> {
             && (whole / self.least).ln().abs() < 3.0 * self.noise.spread()
     }
 
-    /// What an engine with noise on its logits does where a rule compares p and q: for what is
-    /// nothing but another pass of the models.
+    /// Returns what an engine with noise on its logits does where a rule compares p and q, over the
+    /// claim: for what is nothing but another pass of the models.
     pub(crate) fn noisy(&self, sigma: f64) -> [f64; 2] {
         let noise = Noise {
             sigma,

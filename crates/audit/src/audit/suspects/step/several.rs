@@ -11,7 +11,7 @@ use crate::audit::suspects::view::SHORT;
 use specgap_core::rule::Drafts;
 
 impl<'a> Here<'a> {
-    /// What an engine makes of several drafts, with p and q as said.
+    /// Returns what an engine makes of several drafts, with p and q as said.
     pub(super) fn several(&self, engine: &Engine, [p, q]: [Option<&[f64]>; 2]) -> Several {
         let at = Position {
             p: p.unwrap_or(self.p.row),
