@@ -778,8 +778,16 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         ("level-4", ["--tree", "2x2", "--verifier", "level-4"], &[]),
         ("apart", ["--tree", "2x2", "--verifier", "level-4"], &apart),
         ("leaves", ["--tree", "2x2", "--verifier", "traversal"], &[]),
-        ("leaves-4", ["--tree", "2x2", "--verifier", "traversal-4"], &apart),
-        ("leaves-paths", ["--paths", "3", "--verifier", "traversal"], &[]),
+        (
+            "leaves-4",
+            ["--tree", "2x2", "--verifier", "traversal-4"],
+            &apart,
+        ),
+        (
+            "leaves-paths",
+            ["--paths", "3", "--verifier", "traversal"],
+            &[],
+        ),
         (
             "spechub",
             ["--tree", "spechub-binary-2", "--verifier", "spechub"],
