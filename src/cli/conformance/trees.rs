@@ -199,12 +199,8 @@ fn rows(situation: &str, random: &mut ChaCha8Rng) -> [Vec<usize>; 2] {
     }
 }
 
-/// All that so many drafts may be, and how many of them are sure.
-fn tuples(
-    law: SchemeName,
-    q: &[usize],
-    drafts: usize,
-) -> Option<(Vec<(Vec<u32>, Rational)>, Option<usize>)> {
+/// All that so many drafts may be.
+fn tuples(law: SchemeName, q: &[usize], drafts: usize) -> Option<Vec<(Vec<u32>, Rational)>> {
     let MadeOf::OneDraft(made) = law.entry().made_of else {
         return None;
     };
@@ -213,9 +209,11 @@ fn tuples(
     made(draft, drafts).for_each_tuple_exact(&mut |tuple, mass| {
         all.push((tuple.to_vec(), mass.clone()));
     });
-    if law == SchemeName::WITH_REPLACEMENT {
-        return Some((all, None));
-    }
+    Some(all)
+}
+
+/// How many of so many drafts are sure, by its definition; none where they are i.i.d.
+fn sure(law: SchemeName, q: &[usize], drafts: usize) -> Option<usize> {
     let (mut left, mut sure) = (UNITS, 0);
     for &units in q.iter().take(drafts - 1) {
         if (drafts - sure) * units < left {
@@ -224,7 +222,7 @@ fn tuples(
         left -= units;
         sure += 1;
     }
-    Some((all, Some(sure)))
+    (law != SchemeName::WITH_REPLACEMENT).then_some(sure)
 }
 
 /// A drafted tree.
@@ -278,7 +276,7 @@ impl Drawn {
             if count == 0 {
                 q = vec![0; VOCABULARY];
             } else {
-                let (all, sure) = tuples(law, &q, count)?;
+                let all = tuples(law, &q, count)?;
                 let may = |tuple: &[u32]| !(is_twice && here == 0) || tuple[0] == tuple[1];
                 let mut left = random.random::<f64>();
                 let mut some: Vec<_> = all.iter().filter(|one| may(&one.0)).collect();
@@ -299,7 +297,8 @@ impl Drawn {
                     let last = drawn.nodes.len() - 1;
                     drawn.nodes[here].drafts.push(last);
                 }
-                (drawn.nodes[here].tuples, drawn.nodes[here].sure) = (all, sure);
+                drawn.nodes[here].sure = sure(law, &q, count);
+                drawn.nodes[here].tuples = all;
             }
             drawn.rows.push([p, q]);
             here += 1;
