@@ -74,7 +74,8 @@ _ATTENTION = ("sdpa", "eager")
 _NOT_ON_TREES = (
     "UnbatchedClassifierFreeGuidanceLogitsProcessor",
     "ClassifierFreeGuidanceLogitsProcessor",
-    "PrefixConstrainedLogitsProcessor",
+    "EncoderNoRepeatNGramLogitsProcessor",
+    "EncoderRepetitionPenaltyLogitsProcessor",
     "SynthIDTextWatermarkLogitsProcessor",
     "WhisperTimeStampLogitsProcessor",
 )
@@ -243,6 +244,21 @@ class _Called:
         return 0
 
 
+def _of_row(processors: Any, at: int) -> list[Any]:
+    """Processors of a batch as those of one of its rows, whose nodes are then the batch."""
+    made = []
+    for one in processors or ():
+        one = copy.copy(one)
+        ignored = getattr(one, "prompt_ignore_length", None)
+        if torch.is_tensor(ignored):
+            one.prompt_ignore_length = int(ignored[at])
+        allowed = getattr(one, "_prefix_allowed_tokens_fn", None)
+        if allowed is not None:
+            one._prefix_allowed_tokens_fn = lambda _, ids, allowed=allowed: allowed(at, ids)
+        made.append(one)
+    return made
+
+
 class _Log:
     """Positions of texts in a log; each waits for the draft's row."""
 
@@ -367,7 +383,7 @@ class Speculative:
             if self._record is not None:
                 self._begin_log(generation_config)
             texts = [
-                _Text(self, target, source, ids, None if mask is None else mask[at], logits_processor,
+                _Text(self, target, source, ids, None if mask is None else mask[at], _of_row(logits_processor, at),
                       stopping_criteria, generation_config, streamer)
                 for at, ids in enumerate(input_ids)
             ]
@@ -518,7 +534,10 @@ class _Text:
             if depth:
                 more = torch.tensor([paths[row] for row in at], device=ids.device)
                 ids = torch.cat([ids, more], dim=1)
-            scores[at] = self.processors(ids, logits[at])
+            some = logits[at]
+            for one in self.processors:
+                some = one(ids, some)
+            scores[at] = some
         return scores
 
     def drafted(self) -> tuple[list[_Node], dict[int, list[int]], dict[int, Any]]:

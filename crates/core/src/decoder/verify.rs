@@ -15,6 +15,7 @@ use super::drafts::{Part, strata};
 use super::mass::Mass;
 use super::{Chance, Coins, DecoderError, Entry, Law};
 use multiversion::multiversion;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// The drafts of a round. Row 0 of p and q is behind the text, row i + 1 behind node i.
@@ -49,6 +50,13 @@ pub struct Kept {
 
 /// More levels than any tree has; the stack holds them.
 const DEEPEST: usize = 1000;
+
+/// How many arrays are kept for the next round, which would else fault in every page anew.
+const MOST_SPARE: usize = 64;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// What is known of a node that has children.
 struct Node {
@@ -161,7 +169,7 @@ pub(super) fn by<T: Entry, C: Chance>(
         chance,
         nodes,
         path: Vec::new(),
-        spare: Vec::new(),
+        spare: SPARE.take(),
     };
     let token = if rule.traversal {
         // The root is offered 1, which is never refused.
@@ -171,6 +179,10 @@ pub(super) fn by<T: Entry, C: Chance>(
     } else {
         round.walk()?
     };
+    let laws = round.nodes.into_iter().flatten().flat_map(|node| node.laws);
+    round.spare.extend(laws.flatten());
+    round.spare.truncate(MOST_SPARE);
+    SPARE.set(round.spare);
     let kept = Kept {
         path: round.path,
         token: token as u32,
@@ -438,9 +450,9 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
     }
 
     /// A token in proportion to R, but none of `without`; to p where nothing is left.
-    fn drawn(&mut self, offer: Offer, without: &[u32]) -> Result<usize, DecoderError> {
-        if let Some(left) = offer.left {
-            let mut mass = Mass::of(&left);
+    fn drawn(&mut self, offer: &Offer, without: &[u32]) -> Result<usize, DecoderError> {
+        if let Some(left) = &offer.left {
+            let mut mass = Mass::of(left);
             without
                 .iter()
                 .for_each(|&token| mass.leave_out(token as usize));
@@ -470,7 +482,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
                 start: 1.0,
                 left: None,
             };
-            return is_kept.then(|| self.drawn(leaf, &[])).transpose();
+            return is_kept.then(|| self.drawn(&leaf, &[])).transpose();
         };
         if w <= 0.0 {
             self.nodes[row] = Some(node);
@@ -489,6 +501,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
                 };
                 if let Some(token) = self.offer(stake.child + 1, weight, more)? {
                     self.path.push(stake.child);
+                    self.end(node, offer);
                     return Ok(Some(token));
                 }
                 self.refuse(&mut node, &mut offer, &stake, more);
@@ -500,19 +513,22 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             let weight = if left >= s { 1.0 } else { left.max(0.0) / s };
             if let Some(token) = self.offer(child + 1, weight, again)? {
                 self.path.push(child);
+                self.end(node, offer);
                 return Ok(Some(token));
             }
             s *= 1.0 - weight;
         }
         // What is left of w: all but what was taken, 1 - S.
         let is_kept = self.chance.falls(s - (1.0 - w), s)? || w >= 1.0;
-        let sure = self.sure(&node);
-        self.nodes[row] = Some(node);
-        if is_kept {
-            return self.drawn(offer, sure).map(Some);
-        }
+        let token = is_kept.then(|| self.drawn(&offer, self.sure(&node)));
+        self.end(node, offer);
+        token.transpose()
+    }
+
+    /// Puts a node and memory back.
+    fn end(&mut self, node: Node, offer: Offer) {
         self.spare.extend(offer.left);
-        Ok(None)
+        self.nodes[offer.row] = Some(node);
     }
 
     /// From the root down: the token behind the path.
@@ -526,7 +542,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
                     start: 1.0,
                     left: None,
                 };
-                return self.drawn(leaf, &[]);
+                return self.drawn(&leaf, &[]);
             };
             let mut offer = self.begin(&node, row, 1.0)?;
             let levels = self.levels(node.depth);
@@ -536,18 +552,20 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
                     if self.chance.falls(stake.give, stake.mass)? {
                         self.path.push(stake.child);
                         row = stake.child + 1;
-                        self.spare.extend(offer.left);
+                        self.end(node, offer);
                         continue 'down;
                     }
                     self.refuse(&mut node, &mut offer, &stake, pass + 1 < levels.len());
                 }
             }
-            let token = self.drawn(offer, &[])?;
+            let token = self.drawn(&offer, &[])?;
             let sure = self.sure(&node).iter().position(|&id| id as usize == token);
+            let first = node.children.start;
+            self.end(node, offer);
             let Some(sure) = sure else {
                 return Ok(token);
             };
-            let child = node.children.start + sure;
+            let child = first + sure;
             self.path.push(child);
             row = child + 1;
         }
