@@ -129,12 +129,15 @@ class _Cached:
         names = inspect.signature(model.forward).parameters
         self._cache_name = "past_key_values" if "past_key_values" in names else "cache"
         self._adds_mask = getattr(model.config, "_attn_implementation", None) == "eager"
-        self.begin()
+        self.begin([])
 
-    def begin(self) -> None:
+    def begin(self, ids: list[int]) -> None:
+        """Another text, which begins so."""
         self.cache = self._empty()
         self.length = self.extra = 0
         self.above: dict[int, list[int]] = {0: []}
+        if ids:
+            self.feed(ids, (), ())
 
     def _pass(self, tokens: list[int], sees: Any, positions: list[int], rows: int) -> Any:
         device = self.model.device
@@ -201,10 +204,10 @@ class _Called:
 
     def __init__(self, function: Rows, device: Any) -> None:
         self.function, self.device = function, device
-        self.begin()
+        self.begin([])
 
-    def begin(self) -> None:
-        self.ids: list[int] = []
+    def begin(self, ids: list[int]) -> None:
+        self.ids = list(ids)
         self._forget()
 
     def _forget(self) -> None:
@@ -377,6 +380,8 @@ class Speculative:
                 for one in (model, self.draft) if is_model else (model,):
                     stack.enter_context(self._packing(one))
             target = _Cached(model)
+            size = model.get_output_embeddings().weight.shape[0]
+            _refuse_states(_of_row(logits_processor, 0), input_ids[:1], size)
             source: Any = _Cached(self.draft, self._kept) if is_model else _Called(self.draft, model.device)
             for one in (target, source) if is_model else (target,):
                 _compare(one, input_ids[0, -3:].tolist())
@@ -418,7 +423,7 @@ class Speculative:
                 held = self._packed.get(id(one.weight))
                 if held is None:
                     # 8 is the number of rows to plan for; 1 gains nothing.
-                    packed = torch.ops.mkldnn._reorder_linear_weight(one.weight.detach().to_mkldnn(), 8)
+                    packed = torch.ops.mkldnn._reorder_linear_weight(one.weight.detach(), 8)
                     held = self._packed[id(one.weight)] = (one.weight, packed)
                 one.forward = _linear(held[1], one.bias)
             yield
@@ -485,12 +490,9 @@ class _Text:
     def decode(self) -> None:
         if not self.prompt:
             raise Refused("inputs: a prompt has no token; give at least one, such as the beginning of text")
-        self.target.begin()
-        self.source.begin()
-        if len(self.prompt) > 1:
-            with self._timed("prefill"):
-                self.target.feed(self.prompt[:-1], (), ())
-                self.source.feed(self.prompt[:-1], (), ())
+        with self._timed("prefill"):
+            self.target.begin(self.prompt[:-1])
+            self.source.begin(self.prompt[:-1])
         self.pending = [self.prompt[-1]]
         is_open = True
         while is_open:
@@ -705,6 +707,21 @@ def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any], 
     _refuse_model(model, "the model", criteria.max_length)
 
 
+def _refuse_states(processors: Any, ids: Any, size: int) -> None:
+    """Raises where a processor of one's own says another thing of a prefix when it is asked again."""
+    for one in processors or ():
+        if type(one).__module__.startswith("transformers."):
+            continue
+        longer = torch.cat([ids, ids[:, -1:]], dim=1)
+        flat = torch.zeros(1, size, device=ids.device)
+        said = [one(prefix, flat.clone()) for prefix in (ids, longer, ids, longer)]
+        if not (torch.equal(said[0], said[2]) and torch.equal(said[1], said[3])):
+            raise Refused(
+                f"logits_processor: {type(one).__name__} keeps a state, and branches do not share it; write it as a "
+                "function of the ids"
+            )
+
+
 def _refuse_model(model: Any, name: str, longest: int | None) -> None:
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ())
@@ -732,11 +749,14 @@ def _compare(one: _Cached, ids: list[int]) -> None:
     a, b, c = ids[-1], ids[0], ids[len(ids) // 2]
     b = b if b != a else (a + 1) % one.model.config.get_text_config().vocab_size
     nodes = [_Node(a, 0, 1, 1), _Node(b, 0, 1, 2), _Node(c, 1, 2, 3)]
-    one.begin()
-    found = one.feed(ids, (1, 2, 3), nodes)
-    one.keep([2])
-    found = torch.cat([found, one.feed([c], (), ())])
-    one.begin()
+    one.begin([])
+    try:
+        found = one.feed(ids, (1, 2, 3), nodes)
+        one.keep([2])
+        found = torch.cat([found, one.feed([c], (), ())])
+    except Exception as error:
+        raise Refused(f"{type(model).__name__}: makes no pass over a tree ({error}); take another model") from error
+    one.begin([])
     paths = [[], [a], [b], [a, c], [b, c]]
     device = model.device
     plain = [model(input_ids=torch.tensor([ids + path], device=device), use_cache=False) for path in paths]
@@ -836,7 +856,7 @@ def _shallow(module: Any) -> Any:
 
 def _cut_head(model: Any, kept: Any) -> Any:
     head = model.get_output_embeddings()
-    cut = torch.nn.Linear(0, 0, bias=head.bias is not None, device="meta")
+    cut = torch.nn.Linear(1, 1, bias=head.bias is not None, device="meta")
     cut.weight = torch.nn.Parameter(head.weight.detach()[kept], requires_grad=False)
     if head.bias is not None:
         cut.bias = torch.nn.Parameter(head.bias.detach()[kept], requires_grad=False)
