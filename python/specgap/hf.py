@@ -252,7 +252,7 @@ def _of_row(processors: Any, at: int) -> list[Any]:
     made = []
     for one in processors or ():
         one = copy.copy(one)
-        ignored = getattr(one, "prompt_ignore_length", None)
+        ignored: Any = getattr(one, "prompt_ignore_length", None)
         if torch.is_tensor(ignored):
             one.prompt_ignore_length = int(ignored[at])
         allowed = getattr(one, "_prefix_allowed_tokens_fn", None)
@@ -357,7 +357,6 @@ class Speculative:
         if self._log is not None:
             self._log.writer.close()
 
-    @torch.no_grad()
     def __call__(
         self,
         model: Any,
@@ -375,7 +374,7 @@ class Speculative:
             raise Refused("stream: takes one text at a time; give one prompt and no num_return_sequences")
         mask = model_kwargs.get("attention_mask")
         is_model = isinstance(self.draft, torch.nn.Module)
-        with contextlib.ExitStack() as stack:
+        with torch.no_grad(), contextlib.ExitStack() as stack:
             if self._pack:
                 for one in (model, self.draft) if is_model else (model,):
                     stack.enter_context(self._packing(one))
@@ -467,15 +466,14 @@ class _Text:
         self.logits: list[Any] = []
         self.most = criteria.max_length if criteria.max_length is not None else 1 << 62
         self.size = target.model.get_output_embeddings().weight.shape[0]
-        seed = decode._seed
-        if seed is None:
-            seed = int(torch.randint(1 << 62, ()))
+        if decode._seed is None:
+            self.seed = int(torch.randint(1 << 62, ()))
         else:
-            mixed = np.random.SeedSequence([seed, decode.texts]).generate_state(1, np.uint64)
-            seed = int(mixed[0]) >> 2
-        self.seed, self.number = seed, decode.texts
+            mixed = np.random.SeedSequence([decode._seed, decode.texts]).generate_state(1, np.uint64)
+            self.seed = int(mixed[0]) >> 2
+        self.number = decode.texts
         decode.texts += 1
-        self.coins = np.random.default_rng(seed)
+        self.coins = np.random.default_rng(self.seed)
         self.count = 0
         # Written anew in every round.
         most = 1 + int(np.cumprod(decode.widths).sum())
@@ -732,7 +730,7 @@ def _refuse_model(model: Any, name: str, longest: int | None) -> None:
     attention = getattr(config, "_attn_implementation", "sdpa")
     if attention not in _ATTENTION:
         raise Refused(f"{name}: attn_implementation={attention!r} takes no mask of a tree; load it with 'sdpa'")
-    window = getattr(config, "sliding_window", None)
+    window: Any = getattr(config, "sliding_window", None)
     slides = window is not None and getattr(config, "use_sliding_window", True)
     if slides and (not kinds or "sliding_attention" in kinds) and (longest is None or longest > window):
         raise Refused(
@@ -905,8 +903,8 @@ def ngram(vocabulary: int, longest: int = 3) -> Rows:
         for row, (token, parent) in enumerate(zip(nodes, parents), 1):
             paths[row] = [*paths[parent], token]
         for row, path in enumerate(paths):
-            if (token := following(ids + path)) is not None:
-                made[row, token] = 0.0
+            if (next_token := following(ids + path)) is not None:
+                made[row, next_token] = 0.0
         return made
 
     return rows

@@ -188,7 +188,7 @@ def test_stops_streams_and_what_is_returned() -> None:
     wanted = ids[0].tolist()[: ids[0].tolist().index(end, 3) + 1]
     assert cut[0].tolist() == wanted and again.got == wanted
 
-    class Stop(transformers.StoppingCriteria):
+    class Stop:
         def __call__(self, ids: Any, scores: Any, **more: Any) -> Any:
             return torch.full((len(ids),), ids.shape[1] >= 8)
 
@@ -214,7 +214,9 @@ def test_stops_streams_and_what_is_returned() -> None:
                                  ("2-2", "stratified", "traversal-4")])  # fmt: skip
 def test_a_record_is_audited_and_predicts_its_own_tokens_a_call(tmp_path: Path, arm: tuple[str, str, str]) -> None:
     target, draft = pair(20)
-    tree, law_, rule = arm
+    tree, rule = arm[0], arm[2]
+    law_: Any = arm[1]
+    rule_: Any = rule
     decode = hf.speculative(draft, *arm, seed=2, record=tmp_path / "log")
     options = {"do_sample": True, "max_new_tokens": 24, "temperature": 0.9, "top_k": 15}
     ids = target.generate(PROMPT.expand(40, -1), custom_generate=decode, **options)
@@ -226,7 +228,7 @@ def test_a_record_is_audited_and_predicts_its_own_tokens_a_call(tmp_path: Path, 
     if tree == "3-2" or "chain" in tree:
         assert sg.audit(tmp_path / "log", rule=rule).ok
     if "chain" not in tree:
-        report = sg.tree(tmp_path / "log", topology=[f"prefix-{tree}"], schemes=[law_], verifiers=[rule])
+        report = sg.tree(tmp_path / "log", topology=[f"prefix-{tree}"], schemes=[law_], verifiers=[rule_])
         rows = json.loads(report.json)["results"]
         said = next(row for row in rows if row["tree"] == f"prefix-{tree}")["tokens_per_call"]
         assert abs(said["mean"] - decode.tokens_per_call) < 0.2, (said, decode.stats)
@@ -249,7 +251,7 @@ def test_what_is_refused_says_which_option_and_the_cure() -> None:
     says("attention_mask", inputs=PROMPT, attention_mask=torch.tensor([[1, 1, 0]]))
     says("stream: takes one text", num_return_sequences=2, stream=Stream())
 
-    class Counts(transformers.LogitsProcessor):
+    class Counts:
         calls = 0
 
         def __call__(self, ids: Any, scores: Any) -> Any:
