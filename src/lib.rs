@@ -47,6 +47,7 @@
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
 //! | [`evaluate`] | every method and verifier on one problem, their agreement, and the result as JSON |
 //! | [`rounds`] | rounds of a decoder along a text: acceptance, renewal, bounds |
+//! | [`decoder`] | a round of a decoder on rows, as an engine runs it: drafts, and a tree verified |
 //! | [`claims`] | the ledger of theorems |
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
@@ -117,7 +118,7 @@ pub use specgap_base::panics::install_panic_hook;
 #[cfg(feature = "onnx")]
 pub use specgap_capture as capture;
 pub use specgap_core::{
-    certify, coupling, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
+    certify, coupling, decoder, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
 };
 pub use specgap_counters::{counters, profile};
 pub use specgap_exact::{block, claims, evaluate};

@@ -25,6 +25,7 @@ __all__ = [
     "command",
     "compare",
     "cut_order",
+    "draft_rows",
     "drafter",
     "main",
     "optimum",
@@ -35,6 +36,7 @@ __all__ = [
     "usual_temperatures",
     "verifiers",
     "verify",
+    "verify_tree",
     "weigh_certificates",
 ]
 
@@ -103,6 +105,17 @@ def calls(ratios: Sequence[float], drafts: int) -> tuple[float, float, float]: .
 def block(
     path: _Path | None, text: str | None, drafts: int | None, threads: int
 ) -> list[tuple[str, str, bool]]: ...
+def draft_rows(rows: NDArray[Any], n: int, law: str, coins: _Floats) -> _Integers: ...
+def verify_tree(
+    p: NDArray[Any],
+    q: NDArray[Any],
+    tokens: Sequence[int],
+    parents: Sequence[int],
+    law: str,
+    traversal: bool,
+    levels: Sequence[Sequence[float]],
+    coins: _Floats,
+) -> tuple[list[int], int]: ...
 def optimum(
     p: Sequence[float], q: Sequence[float], n: int, scheme: str
 ) -> tuple[float, float, float]: ...

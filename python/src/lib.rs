@@ -5,6 +5,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arrays;
+mod decoder;
 mod errors;
 mod laws;
 mod logs;
@@ -27,6 +28,7 @@ fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    decoder::register(module)?;
     rates::register(module)?;
     laws::register(module)?;
     plan::register(module)?;

@@ -4,6 +4,7 @@
 
 pub mod certify;
 pub mod coupling;
+pub mod decoder;
 #[doc(hidden)]
 pub mod entry_name;
 pub mod lp;

@@ -1,0 +1,910 @@
+"""Speculative decoding in Hugging Face transformers, by strata and level or any law and rule of the
+tables, for all that ``generate`` samples.
+
+    from specgap.hf import speculative
+
+    decode = speculative(draft, tree="4", law="stratified", rule="level-4", seed=0, record="log")
+    out = target.generate(**inputs, custom_generate=decode, max_new_tokens=256)
+    decode.tokens_per_call, decode.stats
+
+:func:`generate` is the same in one call, with ``streamer=``, which ``generate(custom_generate=..)``
+drops without a word; or say ``stream=`` there.
+
+What follows is the law of plain ``generate`` with the same options: processors and warpers act on the
+rows of target and draft at every node, with the node's own path for a prefix; nothing behind an end of
+text or any other stop is returned; without sampling tokens are those of the argmax (rows of a pass over
+several tokens are rounded otherwise, so that near ties may fall the other way, above all in bfloat16).
+
+Limits. Rows of a batch are decoded one after the other. Caches are plain dynamic ones. Refused, each
+with its cure: beams, contrastive search, encoder-decoders, recurrent and linear attention, attention
+other than ``sdpa`` and ``eager``, texts beyond a sliding window, static caches, processors with a state
+or that ask for a row's number. At its first text a model's pass over a tree is compared with plain
+passes.
+
+A tree pays where a pass over its tokens takes hardly longer than one over a single token. On CPUs it
+does for few tokens, and with ``pack=True`` alone: ``nn.Linear`` lays its weights out anew for every pass
+over several tokens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "specgap.hf needs PyTorch and transformers: pip install torch transformers", name="torch"
+    ) from None
+
+from . import _native
+from ._errors import Refused
+from ._logs import LogWriter, PathLike
+from .record._rounds import PROCESSED
+from .rules import STRATA_LEVELS
+
+__all__ = ["Speculative", "generate", "ngram", "skip", "speculative"]
+
+Rows = Callable[[list[int], list[int], list[int]], Any]
+
+_ZERO: tuple[float, ...] = (0.0,)
+#: Of each rule: whether it begins at the leaves, and its levels by depth.
+_RULES: dict[str, tuple[bool, tuple[tuple[float, ...], ...]]] = {
+    "token": (False, (_ZERO,)),
+    "block": (True, (_ZERO,)),
+    "rrs": (False, (_ZERO,)),
+    "level-4": (False, (STRATA_LEVELS,)),
+    "traversal": (True, (_ZERO,)),
+    "traversal-4": (True, (STRATA_LEVELS, _ZERO)),
+}
+_LAWS = ("with-replacement", "stratified", "stratified-independent", "top")
+_ATTENTION = ("sdpa", "eager")
+#: Processors that keep a state, or take the number of a row in the batch.
+_NOT_ON_TREES = (
+    "UnbatchedClassifierFreeGuidanceLogitsProcessor",
+    "ClassifierFreeGuidanceLogitsProcessor",
+    "EncoderNoRepeatNGramLogitsProcessor",
+    "EncoderRepetitionPenaltyLogitsProcessor",
+    "SynthIDTextWatermarkLogitsProcessor",
+    "WhisperTimeStampLogitsProcessor",
+)
+_checked: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _widths(tree: str | int | Sequence[int]) -> tuple[int, ...]:
+    """Children of a node at each depth: of ``4``, ``"4-2-1"``, ``"prefix-4-2-1"``, ``"chain-4"``,
+    ``"2x3"`` or numbers."""
+    text = tree if isinstance(tree, str) else ""
+    try:
+        if text.startswith("chain-"):
+            widths = [1] * int(text[6:])
+        elif "x" in text.removeprefix("prefix-"):
+            width, depth = map(int, text.split("x"))
+            widths = [width] * depth
+        elif text:
+            widths = [int(part) for part in text.removeprefix("prefix-").split("-")]
+        else:
+            widths = [int(tree)] if isinstance(tree, int) else [int(part) for part in tree]
+    except ValueError:
+        widths = []
+    if not widths or min(widths) < 1:
+        raise Refused(
+            f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3'"
+        )
+    return tuple(widths)
+
+
+class _Node(NamedTuple):
+    """A drafted node; its row is its number + 1, and row 0 is behind the text."""
+
+    token: int
+    parent: int
+    depth: int
+    #: The row of the sibling that drafted this token first; else its own.
+    first: int
+
+
+class _Cached:
+    """A model with the cache of one text. A tree's tokens stand behind the text's until
+    :meth:`keep` leaves those of one path."""
+
+    def __init__(self, model: Any, kept: Any = None) -> None:
+        from transformers import DynamicCache
+
+        #: ``kept``: the tokens of a head that has not all.
+        self.model, self.kept = model, kept
+        self._empty = DynamicCache
+        # The name changed; wrappers take whatever comes, which is the new one.
+        names = inspect.signature(model.forward).parameters
+        self._cache_name = "past_key_values" if "past_key_values" in names else "cache"
+        self._adds_mask = getattr(model.config, "_attn_implementation", None) == "eager"
+        self.begin([])
+
+    def begin(self, ids: list[int]) -> None:
+        """Another text, which begins so."""
+        self.cache = self._empty()
+        self.length = self.extra = 0
+        self.above: dict[int, list[int]] = {0: []}
+        if ids:
+            self.feed(ids, (), ())
+
+    def _pass(self, tokens: list[int], sees: Any, positions: list[int], rows: int) -> Any:
+        device = self.model.device
+        mask = None
+        if sees is not None:
+            mask = sees[None, None].to(device)
+            if self._adds_mask:
+                low = torch.finfo(self.model.dtype).min
+                mask = torch.zeros(mask.shape, dtype=self.model.dtype, device=device).masked_fill(~mask, low)
+        found = self.model(
+            input_ids=torch.tensor([tokens], device=device),
+            attention_mask=mask,
+            position_ids=torch.tensor([positions], device=device),
+            use_cache=True,
+            logits_to_keep=rows,
+            **{self._cache_name: self.cache},
+        )
+        return found.logits[0, -rows:].float()
+
+    def feed(
+        self, pending: Sequence[int], rows: Sequence[int], nodes: Sequence[_Node], every: bool = False
+    ) -> Any:
+        """Logits behind the last of the text's ``pending`` tokens (behind ``every`` one), and behind
+        nodes of these rows."""
+        behind = len(pending) if every else min(len(pending), 1)
+        new, known = len(pending) + len(nodes), self.length + self.extra
+        positions = list(range(self.length, self.length + len(pending)))
+        sees = None
+        if nodes:
+            sees = torch.zeros(new, known + new, dtype=torch.bool)
+            for at in range(len(pending)):
+                sees[at, : self.length + at + 1] = True
+            text = self.length + len(pending)
+            for at, (row, node) in enumerate(zip(rows, nodes), len(pending)):
+                path = [*self.above[node.parent], known + at]
+                self.above[row] = path
+                sees[at, :text] = True
+                sees[at, path] = True
+                positions.append(text + len(path) - 1)
+        logits = self._pass([*pending, *(node.token for node in nodes)], sees, positions, behind + len(nodes))
+        self.length += len(pending)
+        self.extra += len(nodes)
+        return logits
+
+    def keep(self, path: Sequence[int]) -> int:
+        """Keeps the tokens of a path's rows, as far as they were fed: how many."""
+        offsets = [self.above[row][-1] for row in path if row in self.above]
+        start, end = self.length, self.length + len(offsets)
+        is_scattered = offsets != list(range(start, end))
+        for layer in self.cache.layers:
+            if getattr(layer, "keys", None) is None or not layer.keys.numel():
+                continue
+            for name in ("keys", "values"):
+                held = getattr(layer, name)
+                if is_scattered:
+                    held[:, :, start:end] = held[:, :, offsets]
+                setattr(layer, name, held[:, :, :end])
+        self.length, self.extra, self.above = end, 0, {0: []}
+        return len(offsets)
+
+
+class _Called:
+    """The same of a function ``rows(ids, nodes, parents)``."""
+
+    def __init__(self, function: Rows, device: Any) -> None:
+        self.function, self.device = function, device
+        self.begin([])
+
+    def begin(self, ids: list[int]) -> None:
+        self.ids = list(ids)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.nodes: list[int] = []
+        self.parents: list[int] = []
+        self.rows = {0: 0}
+
+    def feed(
+        self, pending: Sequence[int], rows: Sequence[int], nodes: Sequence[_Node], every: bool = False
+    ) -> Any:
+        before = len(self.ids)
+        self.ids += pending
+        for row, node in zip(rows, nodes):
+            self.nodes.append(node.token)
+            self.parents.append(self.rows[node.parent])
+            self.rows[row] = len(self.nodes)
+        found = self._asked(self.ids)
+        if nodes:
+            return found[len(found) - len(nodes) :]
+        if not every:
+            return found[:1]
+        self.rows = {0: 0}
+        return torch.cat([self._asked(self.ids[:end])[:1] for end in range(before + 1, len(self.ids) + 1)])
+
+    def _asked(self, ids: list[int]) -> Any:
+        found = self.function(list(ids), list(self.nodes), list(self.parents))
+        found = torch.as_tensor(found, device=self.device).float()
+        if found.dim() != 2 or len(found) != 1 + len(self.nodes):
+            raise Refused(
+                f"draft: its rows are {tuple(found.shape)} for {len(self.nodes)} nodes; give logits "
+                "[1 + nodes, V], the first behind the text"
+            )
+        return found
+
+    def keep(self, path: Sequence[int]) -> int:
+        self._forget()
+        return 0
+
+
+def _of_row(processors: Any, at: int) -> list[Any]:
+    """Processors of a batch as those of one of its rows, whose nodes are then the batch."""
+    made = []
+    for one in processors or ():
+        one = copy.copy(one)
+        ignored: Any = getattr(one, "prompt_ignore_length", None)
+        if torch.is_tensor(ignored):
+            one.prompt_ignore_length = int(ignored[at])
+        allowed = getattr(one, "_prefix_allowed_tokens_fn", None)
+        if allowed is not None:
+            one._prefix_allowed_tokens_fn = lambda _, ids, allowed=allowed: allowed(at, ids)
+        made.append(one)
+    return made
+
+
+class _Log:
+    """Positions of texts in a log; each waits for the draft's row."""
+
+    def __init__(self, path: PathLike, temperature: float) -> None:
+        said = {
+            "tool": "specgap.hf",
+            "temperature_applied": temperature,
+            "sampling": {"temperature": temperature},
+            "rows_from": PROCESSED,
+        }
+        self.temperature = temperature
+        self.writer = LogWriter(path, dtype="float32", metadata=said)
+        #: With the length of the text before each.
+        self.open: list[tuple[int, dict[str, Any]]] = []
+
+    def write(self) -> None:
+        """What has its row."""
+        while self.open and self.open[0][1]["draft_logits"] is not None:
+            one = self.open.pop(0)[1]
+            rows = {name: one.pop(name).cpu().numpy() for name in ("target_logits", "draft_logits")}
+            self.writer.append(**rows, **one)
+
+
+def _fitted(logits: Any, size: int, kept: Any) -> Any:
+    """Logits of a draft whose vocabulary is padded otherwise, or has ``kept`` tokens alone."""
+    if kept is not None:
+        whole = logits.new_full((len(logits), size), -torch.inf)
+        whole[:, kept] = logits
+        return whole
+    if logits.shape[1] < size:
+        return torch.nn.functional.pad(logits, (0, size - logits.shape[1]), value=-torch.inf)
+    return logits[:, :size]
+
+
+class Speculative:
+    """What :func:`speculative` returns. Counts go on over all texts that it decodes."""
+
+    def __init__(
+        self,
+        draft: Any,
+        widths: tuple[int, ...],
+        law: str,
+        rule: str,
+        *,
+        seed: int | None,
+        record: PathLike | None,
+        pack: bool,
+        streamer: Any,
+        kept: Any,
+    ) -> None:
+        self._kept = kept
+        self.draft, self.widths, self.law, self.rule = draft, widths, law, rule
+        self._traversal, self._levels = _RULES[rule]
+        self._seed, self._record, self._pack, self._streamer = seed, record, pack, streamer
+        self._log: _Log | None = None
+        self._packed: dict[int, Any] = {}
+        self.texts = self.tokens = self.rounds = 0
+        self._depths = [0] * (len(widths) + 1)
+        self._seconds = dict.fromkeys(("prefill", "draft", "target", "rule", "rest"), 0.0)
+        self._coins = self._needed()
+
+    def _needed(self) -> int:
+        """How many random numbers a round may take."""
+        count, nodes, offers = 2 + len(self.widths), 1, 1
+        for depth, width in enumerate(self.widths):
+            passes = len(self._levels[min(depth, len(self._levels) - 1)])
+            count += nodes * (offers if self._traversal else width * passes)
+            nodes *= width
+            offers *= passes
+        return count + nodes * offers
+
+    @property
+    def tokens_per_call(self) -> float:
+        """Tokens a pass of the target."""
+        return self.tokens / self.rounds if self.rounds else float("nan")
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Texts, tokens, rounds, tokens a call, the share of rounds that kept a token at each depth,
+        seconds by part."""
+        at_least = np.cumsum(self._depths[::-1])[::-1][1:]
+        return {
+            "texts": self.texts,
+            "tokens": self.tokens,
+            "rounds": self.rounds,
+            "tokens_per_call": self.tokens_per_call,
+            "accepted_by_depth": [float(one) / max(self.rounds, 1) for one in at_least],
+            "seconds": dict(self._seconds),
+        }
+
+    def close(self) -> None:
+        """Ends the log. All that is decoded is in it at the end of each call."""
+        if self._log is not None:
+            self._log.writer.close()
+
+    def __call__(
+        self,
+        model: Any,
+        input_ids: Any,
+        logits_processor: Any,
+        stopping_criteria: Any,
+        generation_config: Any,
+        stream: Any = None,
+        **model_kwargs: Any,
+    ) -> Any:
+        """As ``generate`` calls it."""
+        _refuse(model, generation_config, logits_processor, model_kwargs, stopping_criteria)
+        streamer = stream if stream is not None else self._streamer
+        if streamer is not None and len(input_ids) > 1:
+            raise Refused("stream: takes one text at a time; give one prompt and no num_return_sequences")
+        mask = model_kwargs.get("attention_mask")
+        is_model = isinstance(self.draft, torch.nn.Module)
+        with torch.no_grad(), contextlib.ExitStack() as stack:
+            if self._pack:
+                for one in (model, self.draft) if is_model else (model,):
+                    stack.enter_context(self._packing(one))
+            target = _Cached(model)
+            size = model.get_output_embeddings().weight.shape[0]
+            _refuse_states(_of_row(logits_processor, 0), input_ids[:1], size)
+            source: Any = _Cached(self.draft, self._kept) if is_model else _Called(self.draft, model.device)
+            for one in (target, source) if is_model else (target,):
+                _compare(one, input_ids[0, -3:].tolist())
+            if self._record is not None:
+                self._begin_log(generation_config)
+            texts = [
+                _Text(self, target, source, ids, None if mask is None else mask[at], _of_row(logits_processor, at),
+                      stopping_criteria, generation_config, streamer)
+                for at, ids in enumerate(input_ids)
+            ]
+            for text in texts:
+                text.decode()
+            if self._log is not None:
+                self._log.writer.commit()
+            if streamer is not None:
+                streamer.end()
+        return _output(texts, input_ids, generation_config)
+
+    def _begin_log(self, config: Any) -> None:
+        temperature = 1.0 if config.temperature is None else float(config.temperature)
+        if not config.do_sample:
+            raise Refused("record: without sampling there is no law to audit; say do_sample=True")
+        if self._log is None:
+            assert self._record is not None
+            self._log = _Log(self._record, temperature)
+        if self._log.temperature != temperature:
+            raise Refused(
+                f"record: the log is of temperature {self._log.temperature}; record {temperature} elsewhere"
+            )
+
+    @contextlib.contextmanager
+    def _packing(self, model: Any) -> Iterator[None]:
+        """Weights laid out for passes over several tokens, as ``torch.compile`` lays them out."""
+        layers = [one for one in model.modules() if type(one) is torch.nn.Linear]
+        if any(one.weight.device.type != "cpu" for one in layers) or not torch.backends.mkldnn.is_available():
+            raise Refused("pack: is for models on a CPU with oneDNN; leave it out")
+        try:
+            for one in layers:
+                held = self._packed.get(id(one.weight))
+                if held is None:
+                    # 8 is the number of rows to plan for; 1 gains nothing.
+                    packed = torch.ops.mkldnn._reorder_linear_weight(one.weight.detach(), 8)
+                    held = self._packed[id(one.weight)] = (one.weight, packed)
+                one.forward = _linear(held[1], one.bias)
+            yield
+        finally:
+            for one in layers:
+                one.__dict__.pop("forward", None)
+
+
+def _linear(weight: Any, bias: Any) -> Callable[[Any], Any]:
+    def forward(x: Any) -> Any:
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+    return forward
+
+
+class _Text:
+    """One text, from its prompt to its stop."""
+
+    def __init__(
+        self,
+        decode: Speculative,
+        target: _Cached,
+        source: Any,
+        ids: Any,
+        mask: Any,
+        processors: Any,
+        criteria: Any,
+        config: Any,
+        streamer: Any,
+    ) -> None:
+        self.decoder, self.target, self.source = decode, target, source
+        #: With its padding, which processors and criteria see.
+        self.whole = ids
+        self.prompt = ids.tolist() if mask is None else ids[mask.bool()].tolist()
+        self.processors, self.criteria, self.streamer = processors, criteria, streamer
+        self.sample = bool(config.do_sample)
+        self.law = decode.law if self.sample else "top"
+        self.raw = bool(config.output_logits)
+        self.held = bool(config.output_scores) or self.raw
+        self.scores: list[Any] = []
+        self.logits: list[Any] = []
+        self.most = criteria.max_length if criteria.max_length is not None else 1 << 62
+        self.size = target.model.get_output_embeddings().weight.shape[0]
+        if decode._seed is None:
+            self.seed = int(torch.randint(1 << 62, ()))
+        else:
+            mixed = np.random.SeedSequence([decode._seed, decode.texts]).generate_state(1, np.uint64)
+            self.seed = int(mixed[0]) >> 2
+        self.number = decode.texts
+        decode.texts += 1
+        self.coins = np.random.default_rng(self.seed)
+        self.count = 0
+        # Written anew in every round.
+        most = 1 + int(np.cumprod(decode.widths).sum())
+        self.q = np.zeros((most, self.size), dtype=np.float32)
+
+    @contextlib.contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.decoder._seconds[part] += time.perf_counter() - begin
+
+    def decode(self) -> None:
+        if not self.prompt:
+            raise Refused("inputs: a prompt has no token; give at least one, such as the beginning of text")
+        with self._timed("prefill"):
+            self.target.begin(self.prompt[:-1])
+            self.source.begin(self.prompt[:-1])
+        self.pending = [self.prompt[-1]]
+        is_open = True
+        while is_open:
+            is_open = self.round()
+        log = self.decoder._log
+        if log is not None and log.open:
+            self._fill(log, self.source.feed(self.pending, (), (), every=True))
+
+    def _note(self, log: _Log, at: int, path: int, nodes: list[_Node], row: int, **rows: Any) -> None:
+        """Notes the position of the last token; ``at`` in its round, which kept ``path`` drafts."""
+        decoder, place = self.decoder, {}
+        if decoder.rule in ("token", "block"):
+            drafts = [node.token for node in nodes] if at == 0 else []
+            place = {"drafts": drafts, "accepted": -1 if at else path, "round": at}
+        elif decoder.rule == "rrs" and decoder.law == "with-replacement":
+            drafts = [node.token for node in nodes if node.parent == row]
+            place = {"drafts": drafts, "accepted": -1 if at else path, "round": at}
+        token = int(self.whole[-1])
+        numbers = {"prompt_id": self.number, "position": self.count, "seed": self.seed}
+        log.open.append((len(self.whole) - 1, {**rows, **numbers, "token": token, "output": token, **place}))
+        log.write()
+
+    def _fill(self, log: _Log, logits: Any) -> None:
+        """Gives positions that wait for it the draft's row, one behind each of ``pending``."""
+        known = len(self.whole) - len(self.pending)
+        for length, one in log.open:
+            row = logits[length - 1 - known, None]
+            scores = self.processed([[]], _fitted(row, self.size, self.decoder._kept), self.whole[:length])
+            one["draft_logits"] = scores[0]
+        log.write()
+
+    def processed(self, paths: list[list[int]], logits: Any, whole: Any = None) -> Any:
+        """Scores at nodes, each behind the text and its own path; depth by depth."""
+        whole = self.whole if whole is None else whole
+        if not self.processors:
+            return logits
+        scores = torch.empty_like(logits)
+        for depth in sorted({len(path) for path in paths}):
+            at = [row for row, path in enumerate(paths) if len(path) == depth]
+            ids = whole.expand(len(at), -1)
+            if depth:
+                more = torch.tensor([paths[row] for row in at], device=ids.device)
+                ids = torch.cat([ids, more], dim=1)
+            some = logits[at]
+            for one in self.processors:
+                some = one(ids, some)
+            scores[at] = some
+        return scores
+
+    def drafted(self) -> tuple[list[_Node], dict[int, list[int]], dict[int, Any]]:
+        """Nodes, depth by depth; the path to each row; the draft's scores at rows with children."""
+        decoder, log = self.decoder, self.decoder._log
+        nodes: list[_Node] = []
+        paths: dict[int, list[int]] = {0: []}
+        scores: dict[int, Any] = {}
+        open_rows = [0]
+        depths = min(len(decoder.widths), self.most - len(self.whole) - 1)
+        for depth, width in enumerate(decoder.widths[:depths]):
+            if depth:
+                logits = self.source.feed((), open_rows, [nodes[row - 1] for row in open_rows])
+            else:
+                logits = self.source.feed(self.pending, (), (), every=log is not None)
+                if log is not None:
+                    self._fill(log, logits)
+                self.pending = []
+                logits = logits[-1:]
+            here = self.processed([paths[row] for row in open_rows], _fitted(logits, self.size, decoder._kept))
+            is_law = here.max(dim=1).values > -torch.inf
+            rows = torch.softmax(torch.where(is_law[:, None], here, 0.0), dim=1).cpu().numpy()
+            drafts = _native.draft_rows(rows, width, self.law, self.coins.random((len(rows), width)))
+            following: list[int] = []
+            for at, (row, tokens) in enumerate(zip(open_rows, drafts.tolist())):
+                if not is_law[at]:
+                    continue
+                self.q[row] = rows[at]
+                scores[row] = here[at]
+                seen: dict[int, int] = {}
+                for token in tokens:
+                    if token < 0:
+                        break
+                    mine = len(nodes) + 1
+                    first = seen.setdefault(token, mine)
+                    nodes.append(_Node(token, row, depth + 1, first))
+                    paths[mine] = [*paths[row], token]
+                    if first == mine:
+                        following.append(mine)
+            open_rows = following
+            if not open_rows:
+                break
+        return nodes, paths, scores
+
+    def round(self) -> bool:
+        """A tree, a pass, a path. False where the text ends."""
+        decoder, begin = self.decoder, time.perf_counter()
+        spent = decoder._seconds
+        before = sum(spent.values())
+        with self._timed("draft"):
+            nodes, paths, drafted = self.drafted()
+        fed = [row for row, node in enumerate(nodes, 1) if node.first == row]
+        with self._timed("target"):
+            logits = self.target.feed([int(self.whole[-1])], fed, [nodes[row - 1] for row in fed])
+            scores = self.processed([[], *(paths[row] for row in fed)], logits)
+            if self.sample:
+                p = torch.softmax(scores, dim=1)
+            else:
+                p = torch.zeros_like(scores).scatter_(1, scores.argmax(dim=1, keepdim=True), 1.0)
+            place = {row: at for at, row in enumerate([0, *fed])}
+            place.update({row: place[node.first] for row, node in enumerate(nodes, 1)})
+            if len(fed) < len(nodes):
+                p = p[[place[row] for row in range(len(nodes) + 1)]]
+            p_rows: NDArray[np.float32] = p.cpu().numpy()
+        with self._timed("rule"):
+            path, token = _native.verify_tree(
+                p_rows,
+                self.q[: len(p_rows)],
+                [node.token for node in nodes],
+                [node.parent for node in nodes],
+                self.law,
+                decoder._traversal,
+                decoder._levels,
+                self.coins.random(decoder._coins),
+            )
+        rows = [nodes[at].first for at in path]
+        self.target.keep(rows)
+        known = self.source.keep(rows)
+        out = [*(nodes[at].token for at in path), token]
+        is_open, emitted = True, 0
+        for at, (row, token) in enumerate(zip([0, *rows], out)):
+            self.whole = torch.cat([self.whole, self.whole.new_tensor([token])])
+            if self.held:
+                self.scores.append(scores[place[row]])
+                self.logits.append(logits[place[row]])
+            if decoder._log is not None:
+                both = {"target_logits": scores[place[row]], "draft_logits": drafted.get(row)}
+                self._note(decoder._log, at, len(path), nodes, row, **both)
+            if self.streamer is not None:
+                self.streamer.put(self.whole[-1:].cpu())
+            self.count += 1
+            emitted += 1
+            if bool(self.criteria(self.whole[None], None)[0]):
+                is_open = False
+                break
+        self.pending += out[known:emitted]
+        decoder.tokens += emitted
+        decoder.rounds += 1
+        decoder._depths[len(path)] += 1
+        spent["rest"] += time.perf_counter() - begin - (sum(spent.values()) - before)
+        return is_open
+
+
+def _output(texts: list[_Text], prompts: Any, config: Any) -> Any:
+    """As ``generate`` gives it: shorter texts are padded behind their end."""
+    longest = max(len(text.whole) for text in texts)
+    pad = config._pad_token_tensor
+    pad = 0 if pad is None else int(pad)
+    ids = prompts.new_full((len(texts), longest), pad)
+    for row, text in zip(ids, texts):
+        row[: len(text.whole)] = text.whole
+    if not config.return_dict_in_generate:
+        return ids
+    from transformers.generation import GenerateDecoderOnlyOutput
+
+    def steps(rows: list[list[Any]]) -> tuple[Any, ...]:
+        nothing = torch.full_like(rows[0][0], -torch.inf)
+        count = max(map(len, rows))
+        return tuple(torch.stack([one[at] if at < len(one) else nothing for one in rows]) for at in range(count))
+
+    return GenerateDecoderOnlyOutput(
+        sequences=ids,
+        scores=steps([text.scores for text in texts]) if config.output_scores else None,
+        logits=steps([text.logits for text in texts]) if config.output_logits else None,
+    )
+
+
+def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any], criteria: Any) -> None:
+    """Raises for what is not plain sampling of a decoder's own text."""
+    why = "trees of drafts stand for sampling token by token"
+    settings = {
+        "num_beams": ((config.num_beams or 1) > 1, "say num_beams=1"),
+        "penalty_alpha": (bool(config.penalty_alpha), "leave contrastive search out"),
+        "dola_layers": (getattr(config, "dola_layers", None) is not None, "leave it out"),
+        "prompt_lookup_num_tokens": (
+            config.prompt_lookup_num_tokens is not None,
+            "give speculative(draft=ngram(vocabulary)) instead",
+        ),
+        "output_attentions": (bool(config.output_attentions), "leave it out"),
+        "output_hidden_states": (bool(config.output_hidden_states), "leave it out"),
+        "cache_implementation": (
+            config.cache_implementation not in (None, "dynamic", "dynamic_full"),
+            "leave it out: the cache is a dynamic one",
+        ),
+    }
+    for name, (is_refused, cure) in settings.items():
+        if is_refused:
+            raise Refused(f"{name}: is not supported, as {why}; {cure}")
+    for one in processors or ():
+        if type(one).__name__ in _NOT_ON_TREES:
+            raise Refused(
+                f"logits_processor: {type(one).__name__} keeps a state or asks for a row's number, and branches "
+                "share neither; leave it out, or write it as a function of the ids"
+            )
+    known = {"attention_mask", "position_ids", "use_cache", "logits_to_keep", "cache", "past_key_values", "cache_position"}
+    more = sorted(name for name, value in given.items() if name not in known and value is not None)
+    if more:
+        raise Refused(f"{more[0]}: is not passed on to a tree's passes; give input_ids and attention_mask alone")
+    held = given.get("cache", given.get("past_key_values"))
+    if held is not None and held.get_seq_length() > 0:
+        raise Refused("cache: a tree's cache begins with the text; leave past_key_values out")
+    mask = given.get("attention_mask")
+    if mask is not None and bool((mask.diff(dim=1) < 0).any()):
+        raise Refused("attention_mask: has a gap behind a token; pad on the left")
+    _refuse_model(model, "the model", criteria.max_length)
+
+
+def _refuse_states(processors: Any, ids: Any, size: int) -> None:
+    """Raises where a processor of one's own says another thing of a prefix when it is asked again."""
+    for one in processors or ():
+        if type(one).__module__.startswith("transformers."):
+            continue
+        longer = torch.cat([ids, ids[:, -1:]], dim=1)
+        flat = torch.zeros(1, size, device=ids.device)
+        said = [one(prefix, flat.clone()) for prefix in (ids, longer, ids, longer)]
+        if not (torch.equal(said[0], said[2]) and torch.equal(said[1], said[3])):
+            raise Refused(
+                f"logits_processor: {type(one).__name__} keeps a state, and branches do not share it; write it as a "
+                "function of the ids"
+            )
+
+
+def _refuse_model(model: Any, name: str, longest: int | None) -> None:
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if model.config.is_encoder_decoder:
+        raise Refused(f"{name}: is an encoder-decoder; take a decoder alone")
+    if getattr(model, "_is_stateful", False) or kinds - {"full_attention", "sliding_attention"}:
+        raise Refused(f"{name}: has states of one path (recurrent, linear or chunked attention); take one with full attention")
+    attention = getattr(config, "_attn_implementation", "sdpa")
+    if attention not in _ATTENTION:
+        raise Refused(f"{name}: attn_implementation={attention!r} takes no mask of a tree; load it with 'sdpa'")
+    window: Any = getattr(config, "sliding_window", None)
+    slides = window is not None and getattr(config, "use_sliding_window", True)
+    if slides and (not kinds or "sliding_attention" in kinds) and (longest is None or longest > window):
+        raise Refused(
+            f"max_length: {longest} passes {name}'s sliding window of {window}; ask for fewer max_new_tokens, or "
+            "call generate without custom_generate"
+        )
+
+
+def _compare(one: _Cached, ids: list[int]) -> None:
+    """One pass over a tree against plain passes, once a model."""
+    model = one.model
+    if model in _checked:
+        return
+    a, b, c = ids[-1], ids[0], ids[len(ids) // 2]
+    b = b if b != a else (a + 1) % one.model.config.get_text_config().vocab_size
+    nodes = [_Node(a, 0, 1, 1), _Node(b, 0, 1, 2), _Node(c, 1, 2, 3)]
+    one.begin([])
+    try:
+        found = one.feed(ids, (1, 2, 3), nodes)
+        one.keep([2])
+        found = torch.cat([found, one.feed([c], (), ())])
+    except Exception as error:
+        raise Refused(f"{type(model).__name__}: makes no pass over a tree ({error}); take another model") from error
+    one.begin([])
+    paths = [[], [a], [b], [a, c], [b, c]]
+    device = model.device
+    plain = [model(input_ids=torch.tensor([ids + path], device=device), use_cache=False) for path in paths]
+    wanted = torch.stack([rows.logits[0, -1].float() for rows in plain])
+    spread = float((wanted.max(dim=1).values - wanted.min(dim=1).values).mean())
+    apart = float((found - wanted).abs().max())
+    if not apart <= spread * (1e-3 if model.dtype in (torch.float32, torch.float64) else 0.1):
+        raise Refused(
+            f"{type(model).__name__}: a pass over a tree gives logits {apart:.2g} off plain passes, whose spread is "
+            f"{spread:.2g}; its attention does not follow the mask: take another model, or attn_implementation='eager'"
+        )
+    _checked.add(model)
+
+
+def speculative(
+    draft: Any,
+    tree: str | int | Sequence[int] = "4",
+    law: str = "stratified",
+    rule: str = "level-4",
+    *,
+    seed: int | None = None,
+    record: PathLike | None = None,
+    pack: bool = False,
+    draft_tokens: Any = None,
+    streamer: Any = None,
+) -> Speculative:
+    """A function for ``generate(custom_generate=..)``.
+
+    ``draft`` is a model with the target's tokens, or a function ``rows(ids, nodes, parents)`` that
+    gives logits ``[1 + nodes, V]`` behind ``ids`` and behind each node, whose parent is a row of these;
+    -inf at all tokens for no draft (:func:`ngram`, :func:`skip`). ``tree``: children by depth, ``"4"``,
+    ``"4-2-1"``, ``"chain-4"``. ``law`` of each node's children: ``stratified``,
+    ``stratified-independent``, ``with-replacement``, ``top``. ``rule``: ``token`` and ``block`` for
+    chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the leaves.
+
+    ``seed``: of all texts together; torch's own generator if not given. ``record``: a folder for a log
+    that ``audit``, ``length`` and ``tree`` read. ``pack``: lays weights out for passes over several
+    tokens, on CPUs, for a second copy of them. ``draft_tokens``: ids that the draft's head keeps.
+    """
+    widths = _widths(tree)
+    if law not in _LAWS:
+        raise Refused(f"law: {law!r} is none of trees; say one of {', '.join(_LAWS)}")
+    if rule not in _RULES:
+        raise Refused(f"rule: {rule!r} is none of trees; say one of {', '.join(_RULES)}")
+    if rule in ("token", "block") and max(widths) > 1:
+        raise Refused(f"rule: {rule} is for chains; say tree='chain-{len(widths)}', or rule='level-4' or 'traversal'")
+    if law == "with-replacement" and rule in ("level-4", "traversal-4"):
+        raise Refused(f"rule: the levels of {rule} are for strata; with independent draws say 'rrs' or 'traversal'")
+    kept = None
+    if isinstance(draft, torch.nn.Module):
+        _refuse_model(draft, "the draft", 0)
+        if draft_tokens is not None:
+            kept = torch.as_tensor(draft_tokens, device=draft.device)
+            draft = _cut_head(draft, kept)
+    elif not callable(draft) or draft_tokens is not None:
+        raise Refused("draft: give a model, or (without draft_tokens) a function rows(ids, nodes, parents)")
+    return Speculative(draft, widths, law, rule, seed=seed, record=record, pack=pack, streamer=streamer, kept=kept)
+
+
+def generate(
+    model: Any,
+    inputs: Any = None,
+    *,
+    draft_model: Any,
+    tree: str | int | Sequence[int] = "4",
+    law: str = "stratified",
+    rule: str = "level-4",
+    seed: int | None = None,
+    record: PathLike | None = None,
+    pack: bool = False,
+    draft_tokens: Any = None,
+    streamer: Any = None,
+    **options: Any,
+) -> Any:
+    """``model.generate(inputs, **options)`` with drafts of ``draft_model``; ``inputs`` may be what a
+    tokenizer returns. See :func:`speculative`."""
+    if options.get("assistant_model") is not None:
+        raise Refused("assistant_model: the draft is draft_model; leave it out")
+    if isinstance(inputs, Mapping):
+        inputs, options = None, {**inputs, **options}
+    decode = speculative(
+        draft_model, tree, law, rule, seed=seed, record=record, pack=pack, draft_tokens=draft_tokens, streamer=streamer
+    )
+    if streamer is not None:
+        # The prompt first, as generate does.
+        ids = inputs if inputs is not None else options["input_ids"]
+        streamer.put(ids.cpu())
+    return model.generate(inputs, custom_generate=decode, **options)
+
+
+def _shallow(module: Any) -> Any:
+    """A copy that shares weights and may have other parts."""
+    made = copy.copy(module)
+    made._modules = dict(module._modules)
+    return made
+
+
+def _cut_head(model: Any, kept: Any) -> Any:
+    head = model.get_output_embeddings()
+    cut = torch.nn.Linear(1, 1, bias=head.bias is not None, device="meta")
+    cut.weight = torch.nn.Parameter(head.weight.detach()[kept], requires_grad=False)
+    if head.bias is not None:
+        cut.bias = torch.nn.Parameter(head.bias.detach()[kept], requires_grad=False)
+    made = _shallow(model)
+    name = next(name for name, module in model.named_children() if module is head)
+    setattr(made, name, cut)
+    return made
+
+
+def skip(model: Any, layers: Sequence[int]) -> Any:
+    """A draft made of some of a model's own layers; weights are shared. For models whose decoder is
+    ``model.model`` with its ``layers``, as in Llama and Qwen."""
+    made, inner = _shallow(model), _shallow(model.model)
+    chosen = []
+    for number, at in enumerate(layers):
+        layer, attention = _shallow(model.model.layers[at]), _shallow(model.model.layers[at].self_attn)
+        attention.layer_idx = number
+        layer.self_attn = attention
+        chosen.append(layer)
+    inner.layers = torch.nn.ModuleList(chosen)
+    for one in (made, inner):
+        one.config = copy.copy(one.config)
+        one.config.num_hidden_layers = len(chosen)
+        if getattr(one.config, "layer_types", None):
+            one.config.layer_types = [one.config.layer_types[at] for at in layers]
+    made.model = inner
+    return made
+
+
+def ngram(vocabulary: int, longest: int = 3) -> Rows:
+    """A draft without a model: what followed the last tokens where they stood before, of up to
+    ``longest`` tokens. For chains: ``speculative(ngram(V), tree="chain-4")``."""
+
+    def following(text: list[int]) -> int | None:
+        for size in range(min(longest, len(text) - 1), 0, -1):
+            tail = text[-size:]
+            for start in range(len(text) - size - 1, -1, -1):
+                if text[start : start + size] == tail:
+                    return text[start + size]
+        return None
+
+    def rows(ids: list[int], nodes: list[int], parents: list[int]) -> Any:
+        made = torch.full((1 + len(nodes), vocabulary), -torch.inf)
+        paths: list[list[int]] = [[]]
+        paths += [[] for _ in nodes]
+        for row, (token, parent) in enumerate(zip(nodes, parents), 1):
+            paths[row] = [*paths[parent], token]
+        for row, path in enumerate(paths):
+            if (next_token := following(ids + path)) is not None:
+                made[row, next_token] = 0.0
+        return made
+
+    return rows

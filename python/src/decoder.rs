@@ -1,0 +1,172 @@
+//! A round of a decoder: drafts of nodes, and a tree verified, on rows where they lie.
+
+use crate::errors::{Place, refused, refused_at};
+use numpy::ndarray::Array2;
+use numpy::{
+    PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use specgap::decoder::{DecoderError, Entry, Law, Rule, Tree, draft, verify};
+use specgap::scheme::SchemeName;
+
+fn law_named(name: &str) -> PyResult<Law> {
+    Ok(match name {
+        name if name == SchemeName::WITH_REPLACEMENT.as_str() => Law::WithReplacement,
+        name if name == SchemeName::STRATIFIED.as_str() => Law::Stratified,
+        name if name == SchemeName::STRATIFIED_INDEPENDENT.as_str() => Law::StratifiedIndependent,
+        name if name == SchemeName::TOP.as_str() => Law::Certain,
+        _ => {
+            return Err(refused(format!(
+                "law: {name} is none that trees are drafted by; say with-replacement, stratified, \
+                 stratified-independent or top"
+            )));
+        }
+    })
+}
+
+fn raised(error: &DecoderError) -> PyErr {
+    let place = match error {
+        DecoderError::Row { name, row, .. } => Place {
+            tensor: Some((*name).to_owned()),
+            row: Some(*row),
+            column: None,
+        },
+        _ => Place::default(),
+    };
+    refused_at(error.to_string(), place)
+}
+
+/// Rows that lie one behind the other.
+enum Rows<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    F64(PyReadonlyArray2<'py, f64>),
+}
+
+fn rows<'py>(array: &Bound<'py, PyAny>, name: &str) -> PyResult<Rows<'py>> {
+    let held = || refused(format!("{name}: is being written to by another call"));
+    let rows = if let Ok(array) = array.cast::<PyArray2<f32>>() {
+        Rows::F32(array.try_readonly().map_err(|_| held())?)
+    } else if let Ok(array) = array.cast::<PyArray2<f64>>() {
+        Rows::F64(array.try_readonly().map_err(|_| held())?)
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "{name}: must be a matrix of float32 or float64"
+        )));
+    };
+    Ok(rows)
+}
+
+fn slice<'a, T: numpy::Element>(
+    array: &'a PyReadonlyArray2<'_, T>,
+    name: &str,
+) -> PyResult<&'a [T]> {
+    let text = || {
+        refused(format!(
+            "{name}: rows are apart in memory; give numpy.ascontiguousarray of it"
+        ))
+    };
+    array.as_slice().map_err(|_| text())
+}
+
+fn all_drafts<T: Entry>(
+    rows: &[T],
+    shape: (usize, usize),
+    law: Law,
+    n: usize,
+    coins: &[f64],
+) -> Result<Vec<i64>, DecoderError> {
+    let mut drafts = vec![-1; shape.0 * n];
+    for (row, drafts) in drafts.chunks_mut(n.max(1)).enumerate() {
+        let entries = &rows[row * shape.1..][..shape.1];
+        let found = draft(entries, row, law, n, &coins[row * n..][..n])?;
+        for (into, token) in drafts.iter_mut().zip(found) {
+            *into = i64::from(token);
+        }
+    }
+    Ok(drafts)
+}
+
+/// Drafts of each row, -1 behind them where a row has fewer tokens than `n`.
+#[pyfunction]
+fn draft_rows<'py>(
+    py: Python<'py>,
+    rows: &Bound<'py, PyAny>,
+    n: usize,
+    law: &str,
+    coins: PyReadonlyArray2<'py, f64>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let rows = self::rows(rows, "rows")?;
+    let law = law_named(law)?;
+    let shape = match &rows {
+        Rows::F32(array) => (array.shape()[0], array.shape()[1]),
+        Rows::F64(array) => (array.shape()[0], array.shape()[1]),
+    };
+    if coins.shape() != [shape.0, n] {
+        return Err(refused(format!(
+            "coins: give {n} for each of {} rows",
+            shape.0
+        )));
+    }
+    let coins = slice(&coins, "coins")?;
+    let drafts = match &rows {
+        Rows::F32(array) => {
+            let rows = slice(array, "rows")?;
+            py.detach(|| all_drafts(rows, shape, law, n, coins))
+        }
+        Rows::F64(array) => {
+            let rows = slice(array, "rows")?;
+            py.detach(|| all_drafts(rows, shape, law, n, coins))
+        }
+    };
+    let drafts = drafts.map_err(|error| raised(&error))?;
+    let drafts = Array2::from_shape_vec((shape.0, n), drafts);
+    Ok(drafts
+        .map_err(|error| refused(error.to_string()))?
+        .to_pyarray(py))
+}
+
+/// The nodes that are kept of a tree, and the token behind them.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+fn verify_tree<'py>(
+    py: Python<'py>,
+    p: &Bound<'py, PyAny>,
+    q: &Bound<'py, PyAny>,
+    tokens: Vec<u32>,
+    parents: Vec<usize>,
+    law: &str,
+    traversal: bool,
+    levels: Vec<Vec<f64>>,
+    coins: PyReadonlyArray1<'py, f64>,
+) -> PyResult<(Vec<usize>, u32)> {
+    let levels: Vec<&[f64]> = levels.iter().map(Vec::as_slice).collect();
+    let rule = Rule {
+        law: law_named(law)?,
+        traversal,
+        levels: &levels,
+    };
+    let tree = Tree {
+        tokens: &tokens,
+        parents: &parents,
+    };
+    let coins = coins.as_slice()?;
+    let kept = match (rows(p, "p")?, rows(q, "q")?) {
+        (Rows::F32(p), Rows::F32(q)) => {
+            let (size, p, q) = (p.shape()[1], slice(&p, "p")?, slice(&q, "q")?);
+            py.detach(|| verify(p, q, size, tree, rule, coins))
+        }
+        (Rows::F64(p), Rows::F64(q)) => {
+            let (size, p, q) = (p.shape()[1], slice(&p, "p")?, slice(&q, "q")?);
+            py.detach(|| verify(p, q, size, tree, rule, coins))
+        }
+        _ => return Err(PyTypeError::new_err("p and q: must be of one type")),
+    };
+    let kept = kept.map_err(|error| raised(&error))?;
+    Ok((kept.path, kept.token))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(draft_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_tree, module)?)
+}

@@ -1,0 +1,318 @@
+"""Speculative decoding in transformers, on models with random weights: the law of whole texts, and every
+option of ``generate`` that it takes or refuses."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specgap as sg
+from specgap import _native, rules
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+hf = pytest.importorskip("specgap.hf")
+
+PROMPT = torch.tensor([[1, 2, 3]])
+#: Shape, law and rule of every kind.
+ARMS = [
+    ("4", "stratified", "level-4"),
+    ("2-2", "stratified", "traversal-4"),
+    ("3-1-1", "stratified-independent", "traversal"),
+    ("chain-3", "with-replacement", "block"),
+    ("chain-2", "with-replacement", "token"),
+    ("3-2", "with-replacement", "rrs"),
+    ("2-1", "top", "traversal"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Passes of a few thousand weights: threads would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def model(size: int, seed: int = 0, **more: Any) -> Any:
+    torch.manual_seed(seed)
+    given: dict[str, Any] = {
+        "vocab_size": size, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 256,
+        "initializer_range": 0.6, "bos_token_id": 0, "eos_token_id": None, "pad_token_id": 0,
+    }  # fmt: skip
+    made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**given | more)).eval()
+    made.generation_config.update(pad_token_id=0, eos_token_id=None, top_k=0)
+    return made
+
+
+def pair(size: int) -> tuple[Any, Any]:
+    """The draft is the target with noise on its weights."""
+    target = model(size)
+    draft = copy.deepcopy(target)
+    with torch.no_grad():
+        for weights in draft.parameters():
+            weights += 0.1 * torch.randn_like(weights)
+    return target, draft
+
+
+def law(target: Any, tokens: int, eos: int | None, **options: Any) -> dict[tuple[int, ...], float]:
+    """Of texts of so many tokens: from the scores that plain ``generate`` draws one token from."""
+    found: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(tokens):
+        texts = [text for text in found if eos is None or eos not in text]
+        ids = torch.cat([PROMPT.expand(len(texts), -1), torch.tensor(texts, dtype=torch.long)], dim=1)
+        said = target.generate(
+            ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=1,
+            return_dict_in_generate=True, output_scores=True, **options,
+        )  # fmt: skip
+        rows = torch.softmax(said.scores[0].double(), dim=1).tolist()
+        for text, row in zip(texts, rows):
+            weight = found.pop(text)
+            found |= {(*text, token): weight * p for token, p in enumerate(row) if p > 0}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arm", "options"),
+    list(zip(ARMS, [
+        {"temperature": 0.8, "top_k": 4},
+        {"repetition_penalty": 1.5},
+        {"eos_token_id": 2},
+        {"top_p": 0.8},
+        {"min_p": 0.1, "temperature": 1.3},
+        {},
+        {"no_repeat_ngram_size": 2},
+    ])),
+)  # fmt: skip
+def test_texts_follow_the_law_of_plain_sampling(arm: tuple[str, str, str], options: dict[str, Any]) -> None:
+    """Chi-square of three tokens; the level is 1e-4 in each of seven, seeds are fixed."""
+    target, draft = pair(5)
+    truth = law(target, 3, options.get("eos_token_id"), **options)
+    decode, count = hf.speculative(draft, *arm, seed=7), 400
+    ids = target.generate(
+        PROMPT.expand(count, -1), custom_generate=decode, do_sample=True, max_new_tokens=3, **options
+    )
+    seen = dict.fromkeys(truth, 0)
+    for text in ids[:, 3:].tolist():
+        eos = options.get("eos_token_id")
+        seen[tuple(text[: text.index(eos) + 1] if eos in text else text)] += 1
+    order = sorted(truth, key=lambda text: truth[text])
+    # Rare texts together, so that each cell has five or more.
+    wanted, got, cells = 0.0, 0, []
+    for text in order:
+        wanted, got = wanted + count * truth[text], got + seen[text]
+        if wanted >= 5:
+            cells.append((wanted, got))
+            wanted, got = 0.0, 0
+    cells[-1] = (cells[-1][0] + wanted, cells[-1][1] + got)
+    statistic = sum((got - wanted) ** 2 / wanted for wanted, got in cells)
+    freedom = len(cells) - 1
+    # Wilson and Hilferty's normal.
+    z = ((statistic / freedom) ** (1 / 3) - 1 + 2 / (9 * freedom)) / (2 / (9 * freedom)) ** 0.5
+    assert freedom > 3 and z < 3.72, f"{statistic:.1f} of {freedom}"
+    assert decode.tokens_per_call > 1
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_without_sampling_the_text_is_that_of_generate(arm: tuple[str, str, str]) -> None:
+    target, draft = pair(20)
+    ids = torch.tensor([[0, 0, 1, 2, 3], [5, 4, 1, 2, 3]])
+    options: dict[str, Any] = {
+        "attention_mask": torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]),
+        "do_sample": False, "max_new_tokens": 14, "repetition_penalty": 1.3, "eos_token_id": [11],
+    }  # fmt: skip
+    plain = target.generate(ids, **options)
+    decode = hf.speculative(draft, *arm)
+    assert torch.equal(target.generate(ids, custom_generate=decode, **options), plain)
+    assert decode.tokens_per_call > 1 and sum(decode.stats["seconds"].values()) > 0
+
+
+def test_drafts_of_other_makes() -> None:
+    target, draft = pair(20)
+    ids = torch.tensor([[1, 2, 3, 4, 5, 1, 2]])
+    plain = target.generate(ids, do_sample=False, max_new_tokens=20)
+    asked: list[tuple[int, list[int], list[int]]] = []
+
+    def rows(text: list[int], nodes: list[int], parents: list[int]) -> Any:
+        asked.append((len(text), nodes, parents))
+        return np.tile(np.arange(20.0), (1 + len(nodes), 1))
+
+    made: list[tuple[Any, dict[str, Any]]] = [
+        (rows, {"tree": (2, 2)}),
+        (hf.skip(target, [1]), {"tree": "2x2"}),
+        (hf.ngram(20), {"tree": "chain-3"}),
+        (draft, {"draft_tokens": [3, 4, 5, 7, 9, 11, 12, 19]}),
+        (model(24, seed=1), {}),
+        (draft, {"pack": True}),
+    ]
+    for one, options in made:
+        decode = hf.speculative(one, seed=1, **options)
+        assert torch.equal(target.generate(ids, custom_generate=decode, do_sample=False, max_new_tokens=20), plain)
+        assert target.generate(ids, custom_generate=decode, do_sample=True, max_new_tokens=9).shape == (1, 16)
+    assert asked[:2] == [(7, [], []), (7, [19, 18], [0, 0])]
+    assert not any("forward" in vars(one) for one in [*target.modules(), *draft.modules()])
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.got: list[int] = []
+        self.ended = 0
+
+    def put(self, tokens: Any) -> None:
+        self.got += tokens.flatten().tolist()
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def test_stops_streams_and_what_is_returned() -> None:
+    target, draft = pair(20)
+    stream, again = Stream(), Stream()
+    options: dict[str, Any] = {"do_sample": True, "max_new_tokens": 12, "tree": "3-2-1", "rule": "traversal"}
+    ids = hf.generate(target, PROMPT, draft_model=draft, streamer=stream, seed=3, **options)
+    assert stream.got == ids[0].tolist() and stream.ended == 1 and ids.shape == (1, 15)
+    inputs = {"input_ids": PROMPT, "attention_mask": torch.ones_like(PROMPT)}
+    assert torch.equal(hf.generate(target, inputs, draft_model=draft, seed=3, **options), ids)
+    # Nothing behind a stop, which may be in the middle of a round.
+    end = int(ids[0, 7])
+    cut = hf.generate(target, PROMPT, draft_model=draft, seed=3, eos_token_id=end, streamer=again, **options)
+    wanted = ids[0].tolist()[: ids[0].tolist().index(end, 3) + 1]
+    assert cut[0].tolist() == wanted and again.got == wanted
+
+    class Stop:
+        def __call__(self, ids: Any, scores: Any, **more: Any) -> Any:
+            return torch.full((len(ids),), ids.shape[1] >= 8)
+
+    cut = hf.generate(target, PROMPT, draft_model=draft, seed=3, stopping_criteria=[Stop()], **options)
+    assert torch.equal(cut, ids[:, :8])
+    decode = hf.speculative(draft, seed=5)
+    out = target.generate(
+        PROMPT, custom_generate=decode, do_sample=True, num_return_sequences=3, max_new_tokens=5, top_k=4,
+        return_dict_in_generate=True, output_scores=True, output_logits=True,
+    )  # fmt: skip
+    assert out.sequences.shape == (3, 8) and len(out.scores) == len(out.logits) == 5
+    assert ((out.scores[0] > -torch.inf).sum(dim=1) == 4).all()
+    chosen = target.compute_transition_scores(out.sequences, out.scores)
+    assert torch.isfinite(chosen).all()
+    assert decode.stats["texts"] == 3 and decode.stats["tokens"] == 15
+    torch.manual_seed(1)
+    one = target.generate(PROMPT, custom_generate=hf.speculative(draft), do_sample=True, max_new_tokens=9)
+    torch.manual_seed(1)
+    assert torch.equal(one, target.generate(PROMPT, custom_generate=hf.speculative(draft), do_sample=True, max_new_tokens=9))
+
+
+@pytest.mark.parametrize("arm", [("chain-3", "with-replacement", "block"), ("3-2", "with-replacement", "rrs"),
+                                 ("2-2", "stratified", "traversal-4")])  # fmt: skip
+def test_a_record_is_audited_and_predicts_its_own_tokens_a_call(tmp_path: Path, arm: tuple[str, str, str]) -> None:
+    target, draft = pair(20)
+    tree, rule = arm[0], arm[2]
+    law_: Any = arm[1]
+    rule_: Any = rule
+    decode = hf.speculative(draft, *arm, seed=2, record=tmp_path / "log")
+    options = {"do_sample": True, "max_new_tokens": 24, "temperature": 0.9, "top_k": 15}
+    ids = target.generate(PROMPT.expand(40, -1), custom_generate=decode, **options)
+    target.generate(PROMPT, custom_generate=decode, **options)
+    decode.close()
+    log = sg.Log.open(tmp_path / "log")
+    assert log.positions == 41 * 24
+    assert sg.audit(tmp_path / "log", rule="text").ok
+    if tree == "3-2" or "chain" in tree:
+        assert sg.audit(tmp_path / "log", rule=rule).ok
+    if "chain" not in tree:
+        report = sg.tree(tmp_path / "log", topology=[f"prefix-{tree}"], schemes=[law_], verifiers=[rule_])
+        rows = json.loads(report.json)["results"]
+        said = next(row for row in rows if row["tree"] == f"prefix-{tree}")["tokens_per_call"]
+        assert abs(said["mean"] - decode.tokens_per_call) < 0.2, (said, decode.stats)
+    assert len(ids) == 40
+
+
+def test_what_is_refused_says_which_option_and_the_cure() -> None:
+    target, draft = pair(20)
+    decode = hf.speculative(draft)
+
+    def says(match: str, of: Any = target, **options: Any) -> None:
+        given = {"do_sample": True, "max_new_tokens": 4, "custom_generate": decode, **options}
+        with pytest.raises(sg.Refused, match=match):
+            of.generate(options.pop("inputs", PROMPT), **{k: v for k, v in given.items() if k != "inputs"})
+
+    says("num_beams.*say num_beams=1", num_beams=2)
+    says("output_attentions", output_attentions=True, return_dict_in_generate=True)
+    says("cache_implementation", cache_implementation="static")
+    says("logits_processor: Unbatched", guidance_scale=2.0)
+    says("attention_mask", inputs=PROMPT, attention_mask=torch.tensor([[1, 1, 0]]))
+    says("stream: takes one text", num_return_sequences=2, stream=Stream())
+
+    class Counts:
+        calls = 0
+
+        def __call__(self, ids: Any, scores: Any) -> Any:
+            self.calls += 1
+            scores[:, self.calls % 20] = -torch.inf
+            return scores
+
+    says("logits_processor: Counts keeps a state", logits_processor=[Counts()])
+    config = transformers.MistralConfig(**{**model(20).config.to_dict(), "model_type": "mistral", "sliding_window": 6})
+    slides = transformers.MistralForCausalLM(config).eval()
+    says("max_length: 7 passes .* window of 6", of=slides)
+    target.set_attn_implementation("eager")
+    target.generate(PROMPT, custom_generate=decode, max_new_tokens=4)
+    with pytest.raises(sg.Refused, match="record: without sampling"):
+        target.generate(PROMPT, custom_generate=hf.speculative(draft, record="x"), do_sample=False, max_new_tokens=4)
+    for wrong, match in [
+        ({"tree": "4-0"}, "tree: '4-0' is none"),
+        ({"law": "greedy"}, "law: 'greedy' is none"),
+        ({"rule": "optimal"}, "rule: 'optimal' is none"),
+        ({"rule": "block"}, "rule: block is for chains"),
+        ({"law": "with-replacement"}, "rule: the levels of level-4"),
+    ]:
+        with pytest.raises(sg.Refused, match=match):
+            hf.speculative(draft, **wrong)
+    with pytest.raises(sg.Refused, match="draft: give a model"):
+        hf.speculative("draft")
+    with pytest.raises(sg.Refused, match="draft: its rows are"):
+        target.generate(PROMPT, custom_generate=hf.speculative(lambda ids, nodes, parents: torch.zeros(5, 20)))
+
+
+class Replayed:
+    """Numbers of a list for a reference: one for each decision."""
+
+    def __init__(self, coins: Any) -> None:
+        self.coins = iter(coins)
+
+    def branch(self, chance: float) -> bool:
+        return bool(next(self.coins) < chance)
+
+    def choice(self, a: int, p: Any) -> int:
+        ends = np.cumsum(np.asarray(p) / np.sum(p))
+        return min(int(np.searchsorted(ends, next(self.coins), side="right")), int(np.flatnonzero(p)[-1]))
+
+
+@pytest.mark.parametrize("straddle", ["once", "independent"])
+def test_the_compiled_round_is_that_of_specgap_rules_coin_by_coin(straddle: Any) -> None:
+    random = np.random.default_rng(0)
+    scheme = "stratified" if straddle == "once" else "stratified-independent"
+    for size, n, _ in itertools.product((5, 40, 1000), range(1, 6), range(12)):
+        q = random.dirichlet(np.full(size, random.choice([0.05, 0.3, 1.0])))
+        p = q * np.exp(random.normal(size=size))
+        p /= p.sum()
+        coins, more = random.random((1, n)), random.random(99)
+        drafts = _native.draft_rows(q[None], n, scheme, coins)[0]
+        drafts = drafts[drafts >= 0]
+        wanted = rules.draft_strata(q, n, Replayed(coins[0]), straddle)  # type: ignore[arg-type]
+        assert drafts.tolist() == wanted.tolist()
+        rows = np.tile(p, (len(drafts) + 1, 1))
+        path, token = _native.verify_tree(
+            rows, np.tile(q, (len(drafts) + 1, 1)), drafts.tolist(), [0] * len(drafts), scheme, False,
+            [rules.STRATA_LEVELS], more,
+        )  # fmt: skip
+        said, slot = rules.verify_level(p, q, drafts, Replayed(more), straddle)  # type: ignore[arg-type]
+        assert (path[0], drafts[path[0]]) == (slot, said) if path else (None, token) == (slot, said)
