@@ -316,3 +316,39 @@ def test_the_compiled_round_is_that_of_specgap_rules_coin_by_coin(straddle: Any)
         )  # fmt: skip
         said, slot = rules.verify_level(p, q, drafts, Replayed(more), straddle)  # type: ignore[arg-type]
         assert (path[0], drafts[path[0]]) == (slot, said) if path else (None, token) == (slot, said)
+
+
+@pytest.mark.parametrize("straddle", ["once", "independent"])
+def test_a_tree_from_its_leaves_is_that_of_specgap_rules_coin_by_coin(straddle: Any) -> None:
+    reference = getattr(rules, "verify_tree", None)
+    if reference is None:
+        pytest.skip("specgap.rules has no verify_tree")
+    random = np.random.default_rng(1)
+    scheme = "stratified" if straddle == "once" else "stratified-independent"
+    for size, widths, levels in itertools.product(
+        (5, 300), ((4,), (2, 2), (3, 1, 1)), (((0.0,), (0.0,)), (rules.STRATA_LEVELS, (0.0,)))
+    ):
+        for _ in range(20):
+            tokens: list[int] = []
+            parents: list[int] = []
+            q, open_rows = [random.dirichlet(np.full(size, 0.5))], [0]
+            for width in widths:
+                following = []
+                for row in open_rows:
+                    for token in _native.draft_rows(q[row][None], width, scheme, random.random((1, width)))[0]:
+                        if token >= 0:
+                            tokens.append(int(token))
+                            parents.append(row)
+                            following.append(len(tokens))
+                q += [random.dirichlet(np.full(size, 0.5)) for _ in following]
+                open_rows = following
+            p = np.array([row * np.exp(random.normal(size=size)) for row in q])
+            p /= p.sum(axis=1, keepdims=True)
+            coins = random.random(len(tokens) + 1)
+            found = _native.verify_tree(p, np.array(q), tokens, parents, scheme, True, levels, coins)
+
+            class Given(Replayed):
+                def random(self) -> float:
+                    return float(next(self.coins))
+
+            assert found == reference(p, q, tokens, parents, Given(coins), levels, straddle)

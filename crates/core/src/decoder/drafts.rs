@@ -149,7 +149,7 @@ pub fn draft<T: Entry>(
     coins: &[f64],
 ) -> Result<Vec<u32>, DecoderError> {
     let mut mass = Mass::checked(row, "rows", number)?;
-    let mut coins = Coins::new(coins)?;
+    let mut coins = Coins::new(coins, 0)?;
     let mut drafts = Vec::with_capacity(n);
     match law {
         Law::WithReplacement => {

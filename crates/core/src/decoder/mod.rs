@@ -86,22 +86,31 @@ pub enum DecoderError {
 trait Chance {
     /// True with `part` of `whole`.
     fn falls(&mut self, part: f64, whole: f64) -> Result<bool, DecoderError>;
+    /// Whether a node is kept that is so likely to be, given that it was refused so far.
+    fn keeps(&mut self, node: usize, chance: f64) -> Result<bool, DecoderError>;
     /// A token in proportion to its mass.
     fn draw<T: Entry>(&mut self, mass: &mass::Mass<'_, T>) -> Result<Option<usize>, DecoderError>;
 }
 
-/// Random numbers, even in [0, 1), one after the other: one for each decision, whatever its chance.
+/// Random numbers, even in [0, 1), one after the other: one for each decision, whatever its chance. From
+/// the leaves each node has its own, and the draw the one behind these.
 struct Coins<'a> {
     all: &'a [f64],
     next: usize,
+    /// The chance that all offers to a node so far were refused.
+    refused: Vec<f64>,
 }
 
 impl<'a> Coins<'a> {
-    fn new(all: &'a [f64]) -> Result<Self, DecoderError> {
-        let bad = all.iter().position(|coin| !(0.0..1.0).contains(coin));
-        bad.map_or(Ok(Self { all, next: 0 }), |at| {
+    fn new(all: &'a [f64], nodes: usize) -> Result<Self, DecoderError> {
+        if let Some(at) = all.iter().position(|coin| !(0.0..1.0).contains(coin)) {
             let text = format!("coins: number {at} is {}, outside [0, 1)", all[at]);
-            Err(DecoderError::Shape(text))
+            return Err(DecoderError::Shape(text));
+        }
+        Ok(Self {
+            all,
+            next: nodes,
+            refused: vec![1.0; nodes],
         })
     }
 
@@ -116,6 +125,13 @@ impl<'a> Coins<'a> {
 impl Chance for Coins<'_> {
     fn falls(&mut self, part: f64, whole: f64) -> Result<bool, DecoderError> {
         Ok(self.next()? * whole < part)
+    }
+
+    fn keeps(&mut self, node: usize, chance: f64) -> Result<bool, DecoderError> {
+        let given = self.all.len();
+        let coin = self.all.get(node).ok_or(DecoderError::Coins { given })?;
+        self.refused[node] *= 1.0 - chance;
+        Ok(*coin >= self.refused[node])
     }
 
     fn draw<T: Entry>(&mut self, mass: &mass::Mass<'_, T>) -> Result<Option<usize>, DecoderError> {

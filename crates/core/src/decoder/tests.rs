@@ -51,6 +51,10 @@ impl Chance for &mut All {
         Ok(self.outcome(&[1.0 - chance, chance]) == 1)
     }
 
+    fn keeps(&mut self, _: usize, chance: f64) -> Result<bool, DecoderError> {
+        self.falls(chance, 1.0)
+    }
+
     fn draw<T: Entry>(&mut self, mass: &Mass<'_, T>) -> Result<Option<usize>, DecoderError> {
         let total = mass.total();
         let chances: Vec<f64> = mass.entries().iter().map(|x| x / total).collect();
