@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 hf = pytest.importorskip("specgap.hf")
 
+ROOT = Path(__file__).resolve().parents[2]
 PROMPT = torch.tensor([[1, 2, 3]])
 #: Shape, law and rule of every kind.
 ARMS = [
@@ -352,3 +353,21 @@ def test_a_tree_from_its_leaves_is_that_of_specgap_rules_coin_by_coin(straddle: 
                     return float(next(self.coins))
 
             assert found == reference(p, q, tokens, parents, Given(coins), levels, straddle)
+
+
+def test_the_lines_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/guide/transformers.md").read_text(encoding="utf-8")
+    lines = page.split("```python\n")[1].split("```")[0]
+    target, draft = pair(20)
+    made = {"models/out/hf/target": target, "models/out/hf/draft": draft}
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", made.get)
+
+    def tokenizer(text: str, return_tensors: str) -> dict[str, Any]:
+        return {"input_ids": PROMPT, "attention_mask": torch.ones_like(PROMPT)}
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(lines, names)
+    assert names["ids"].shape == (1, 67) and names["decode"].tokens_per_call > 1
+    assert sg.audit("log", rule="text").ok
