@@ -1,7 +1,8 @@
 //! Drafts of a node, and the strata that they are drawn from.
 
+use super::chance::Coins;
 use super::mass::Mass;
-use super::{Coins, DecoderError, Entry, Law};
+use super::rows::{DecoderError, Entry, Law};
 use std::ops::Range;
 
 /// The law of one draft, and what of it is left while none is accepted.

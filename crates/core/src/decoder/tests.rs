@@ -1,7 +1,9 @@
 //! The law of a text by every draft and every outcome of chance, and what is refused.
 
+use super::chance::Chance;
 use super::mass::Mass;
-use super::{Chance, DecoderError, Entry, Law, Rule, Tree, draft, verify::by, verify::verify};
+use super::verify::{by, verify};
+use super::{DecoderError, Entry, Law, Rule, Tree, draft};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;

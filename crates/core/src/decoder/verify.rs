@@ -11,9 +11,10 @@
 //! # Source
 //! Traversal verification, arXiv 2505.12398; recursive rejection; `docs/theory/stratified.md`.
 
+use super::chance::{Chance, Coins};
 use super::drafts::{Part, strata};
 use super::mass::Mass;
-use super::{Chance, Coins, DecoderError, Entry, Law};
+use super::rows::{DecoderError, Entry, Law};
 use multiversion::multiversion;
 use std::cell::RefCell;
 use std::ops::Range;
