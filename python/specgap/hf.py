@@ -321,17 +321,12 @@ class Speculative:
         self.texts = self.tokens = self.rounds = 0
         self._depths = [0] * (len(widths) + 1)
         self._seconds = dict.fromkeys(("prefill", "draft", "target", "rule", "rest"), 0.0)
-        self._coins = self._needed()
 
-    def _needed(self) -> int:
-        """How many random numbers a round may take."""
-        count, nodes, offers = 2 + len(self.widths), 1, 1
-        for depth, width in enumerate(self.widths):
-            passes = len(self._levels[min(depth, len(self._levels) - 1)])
-            count += nodes * (offers if self._traversal else width * passes)
-            nodes *= width
-            offers *= passes
-        return count + nodes * offers
+    def _needed(self, nodes: int) -> int:
+        """How many random numbers a round takes."""
+        if self._traversal:
+            return nodes + 1
+        return len(self._levels[0]) * sum(self.widths) + len(self.widths) + 1
 
     @property
     def tokens_per_call(self) -> float:
@@ -611,7 +606,7 @@ class _Text:
                 self.law,
                 decoder._traversal,
                 decoder._levels,
-                self.coins.random(decoder._coins),
+                self.coins.random(decoder._needed(len(nodes))),
             )
         rows = [nodes[at].first for at in path]
         self.target.keep(rows)

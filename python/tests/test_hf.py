@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 hf = pytest.importorskip("specgap.hf")
 
+ROOT = Path(__file__).resolve().parents[2]
 PROMPT = torch.tensor([[1, 2, 3]])
 #: Shape, law and rule of every kind.
 ARMS = [
@@ -316,3 +317,57 @@ def test_the_compiled_round_is_that_of_specgap_rules_coin_by_coin(straddle: Any)
         )  # fmt: skip
         said, slot = rules.verify_level(p, q, drafts, Replayed(more), straddle)  # type: ignore[arg-type]
         assert (path[0], drafts[path[0]]) == (slot, said) if path else (None, token) == (slot, said)
+
+
+@pytest.mark.parametrize("straddle", ["once", "independent"])
+def test_a_tree_from_its_leaves_is_that_of_specgap_rules_coin_by_coin(straddle: Any) -> None:
+    reference = getattr(rules, "verify_tree", None)
+    if reference is None:
+        pytest.skip("specgap.rules has no verify_tree")
+    random = np.random.default_rng(1)
+    scheme = "stratified" if straddle == "once" else "stratified-independent"
+    for size, widths, levels in itertools.product(
+        (5, 300), ((4,), (2, 2), (3, 1, 1)), (((0.0,), (0.0,)), (rules.STRATA_LEVELS, (0.0,)))
+    ):
+        for _ in range(20):
+            tokens: list[int] = []
+            parents: list[int] = []
+            q, open_rows = [random.dirichlet(np.full(size, 0.5))], [0]
+            for width in widths:
+                following = []
+                for row in open_rows:
+                    for token in _native.draft_rows(q[row][None], width, scheme, random.random((1, width)))[0]:
+                        if token >= 0:
+                            tokens.append(int(token))
+                            parents.append(row)
+                            following.append(len(tokens))
+                q += [random.dirichlet(np.full(size, 0.5)) for _ in following]
+                open_rows = following
+            p = np.array([row * np.exp(random.normal(size=size)) for row in q])
+            p /= p.sum(axis=1, keepdims=True)
+            coins = random.random(len(tokens) + 1)
+            found = _native.verify_tree(p, np.array(q), tokens, parents, scheme, True, levels, coins)
+
+            class Given(Replayed):
+                def random(self) -> float:
+                    return float(next(self.coins))
+
+            assert found == reference(p, q, tokens, parents, Given(coins), levels, straddle)
+
+
+def test_the_lines_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/guide/transformers.md").read_text(encoding="utf-8")
+    lines = page.split("```python\n")[1].split("```")[0]
+    target, draft = pair(20)
+    made = {"models/out/hf/target": target, "models/out/hf/draft": draft}
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", made.get)
+
+    def tokenizer(text: str, return_tensors: str) -> dict[str, Any]:
+        return {"input_ids": PROMPT, "attention_mask": torch.ones_like(PROMPT)}
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: tokenizer)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(lines, names)
+    assert names["ids"].shape == (1, 67) and names["decode"].tokens_per_call > 1
+    assert sg.audit("log", rule="text").ok

@@ -1,7 +1,8 @@
 //! Drafts of a node, and the strata that they are drawn from.
 
+use super::chance::Coins;
 use super::mass::Mass;
-use super::{Coins, DecoderError, Entry, Law};
+use super::rows::{DecoderError, Entry, Law};
 use std::ops::Range;
 
 /// The law of one draft, and what of it is left while none is accepted.
@@ -149,7 +150,7 @@ pub fn draft<T: Entry>(
     coins: &[f64],
 ) -> Result<Vec<u32>, DecoderError> {
     let mut mass = Mass::checked(row, "rows", number)?;
-    let mut coins = Coins::new(coins)?;
+    let mut coins = Coins::new(coins, 0)?;
     let mut drafts = Vec::with_capacity(n);
     match law {
         Law::WithReplacement => {

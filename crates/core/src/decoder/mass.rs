@@ -1,6 +1,6 @@
 //! Sums of a row by blocks: a draw, a cut and the heaviest tokens each look into few blocks.
 
-use super::{DecoderError, Entry};
+use super::rows::{DecoderError, Entry};
 use multiversion::multiversion;
 
 const BLOCK: usize = 256;

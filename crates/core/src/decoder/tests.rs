@@ -1,7 +1,9 @@
 //! The law of a text by every draft and every outcome of chance, and what is refused.
 
+use super::chance::Chance;
 use super::mass::Mass;
-use super::{Chance, DecoderError, Entry, Law, Rule, Tree, draft, verify::by, verify::verify};
+use super::verify::{by, verify};
+use super::{DecoderError, Entry, Law, Rule, Tree, draft};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -49,6 +51,10 @@ impl Chance for &mut All {
             (part / whole).min(1.0)
         };
         Ok(self.outcome(&[1.0 - chance, chance]) == 1)
+    }
+
+    fn keeps(&mut self, _: usize, chance: f64) -> Result<bool, DecoderError> {
+        self.falls(chance, 1.0)
     }
 
     fn draw<T: Entry>(&mut self, mass: &Mass<'_, T>) -> Result<Option<usize>, DecoderError> {

@@ -11,9 +11,10 @@
 //! # Source
 //! Traversal verification, arXiv 2505.12398; recursive rejection; `docs/theory/stratified.md`.
 
+use super::chance::{Chance, Coins};
 use super::drafts::{Part, strata};
 use super::mass::Mass;
-use super::{Chance, Coins, DecoderError, Entry, Law};
+use super::rows::{DecoderError, Entry, Law};
 use multiversion::multiversion;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -107,7 +108,9 @@ struct Stake {
 }
 
 /// Runs a rule on a tree; rows are those of one array behind the other, `size` tokens each. Of `q`
-/// only rows of nodes that have children are read.
+/// only rows of nodes that have children are read. From the leaves node i has coin i, is refused while
+/// that is below the chance that all its offers so far were refused, and the draw has the coin behind
+/// these. From the root down there is one for each draft in each pass, and one for a draw, in turn.
 ///
 /// # Errors
 /// Arrays that do not fit each other, a row that is no distribution, a draft that cannot be drawn from
@@ -120,7 +123,7 @@ struct Stake {
 /// let (p, q) = ([0.9_f32, 0.1, 0.5, 0.5, 0.5, 0.5], [0.5_f32, 0.5, 0.0, 0.0, 0.0, 0.0]);
 /// let tree = Tree { tokens: &[0, 1], parents: &[0, 0] };
 /// let rule = Rule { law: Law::Stratified, traversal: true, levels: &[&[0.0]] };
-/// let kept = verify(&p, &q, 2, tree, rule, &[0.5; 5])?;
+/// let kept = verify(&p, &q, 2, tree, rule, &[0.5; 3])?;
 /// assert_eq!(kept, Kept { path: vec![0], token: 1 });
 /// # Ok::<(), specgap_core::decoder::DecoderError>(())
 /// ```
@@ -132,7 +135,8 @@ pub fn verify<T: Entry>(
     rule: Rule<'_>,
     coins: &[f64],
 ) -> Result<Kept, DecoderError> {
-    by(p, q, size, tree, rule, Coins::new(coins)?).map(|(kept, _)| kept)
+    let nodes = if rule.traversal { tree.tokens.len() } else { 0 };
+    by(p, q, size, tree, rule, Coins::new(coins, nodes)?).map(|(kept, _)| kept)
 }
 
 /// The same, left to whatever chance, which is given back.
@@ -474,8 +478,11 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
     /// Traversal: the token behind what is kept of the subtree of a row, or None if it is refused.
     /// `again`: it may be offered once more.
     fn offer(&mut self, row: usize, w: f64, again: bool) -> Result<Option<usize>, DecoderError> {
+        if w <= 0.0 {
+            return Ok(None);
+        }
         let Some(mut node) = self.take(row)? else {
-            let is_kept = self.chance.falls(w, 1.0)?;
+            let is_kept = row == 0 || self.chance.keeps(row - 1, w)?;
             let leaf = Offer {
                 row,
                 scale: 1.0,
@@ -484,10 +491,6 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             };
             return is_kept.then(|| self.drawn(&leaf, &[])).transpose();
         };
-        if w <= 0.0 {
-            self.nodes[row] = Some(node);
-            return Ok(None);
-        }
         let mut offer = self.begin(&node, row, w)?;
         let levels = self.levels(node.depth);
         for (pass, &level) in levels.iter().enumerate() {
@@ -519,7 +522,9 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             s *= 1.0 - weight;
         }
         // What is left of w: all but what was taken, 1 - S.
-        let is_kept = self.chance.falls(s - (1.0 - w), s)? || w >= 1.0;
+        let kept = s - (1.0 - w);
+        let chance = if kept >= s { 1.0 } else { kept.max(0.0) / s };
+        let is_kept = row == 0 || self.chance.keeps(row - 1, chance)?;
         let token = is_kept.then(|| self.drawn(&offer, self.sure(&node)));
         self.end(node, offer);
         token.transpose()
