@@ -121,6 +121,32 @@ fn merged_tuples(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, Rational> {
     merged
 }
 
+/// What routes are chosen by: tuples, sets and bits are no fewer than there are, and counts are
+/// exact where a law draws from one row without strata; fixed drafts are in every set.
+fn check_counts(scheme: &dyn DraftScheme, merged: &BTreeMap<Vec<u32>, Rational>) {
+    let name = scheme.name();
+    let mut listed = 0.0;
+    scheme.for_each_tuple_exact(&mut |_, _| listed += 1.0);
+    let found = [listed, merged.len() as f64];
+    let said = [scheme.tuple_count(), scheme.set_count()];
+    let no_fewer = found.iter().zip(&said).all(|(found, said)| found <= said);
+    let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
+    let bounds = scheme.draft().is_none() || strata.contains(&name);
+    let is_exact = found == said || bounds;
+    assert!(no_fewer && is_exact, "{name}: {found:?} {said:?}");
+    let bits = merged.values().map(|mass| mass.denom().bits()).max();
+    let enough = 1.25 * scheme.exact_bits() + 16.0;
+    assert!(bits.unwrap_or(0) as f64 <= enough, "{name}");
+    let sets = || merged.keys();
+    let in_all = |token: &&u32| sets().all(|set| set.contains(token));
+    let sure = sets()
+        .next()
+        .map_or(0, |set| set.iter().filter(in_all).count());
+    let shortest = sets().map(Vec::len).min().unwrap_or(0);
+    let fixed = scheme.fixed_drafts().unwrap_or(0).min(shortest);
+    assert!(sure >= fixed, "{name}: {fixed} of {sure}");
+}
+
 fn close(value: f64, exact: &Rational, relative: f64) -> bool {
     let error = (exact_value(value).unwrap() - exact).abs();
     error <= exact.abs() * exact_value(relative).unwrap() + exact_value(UNDERFLOW).unwrap()
@@ -133,6 +159,7 @@ pub(super) fn check(scheme: &dyn DraftScheme) {
         merged.values().cloned().sum::<Rational>() == Rational::one(),
         "{name}: tuples sum to one"
     );
+    check_counts(scheme, &merged);
 
     let exact = scheme.exact_set_law();
     assert_eq!(
