@@ -285,6 +285,12 @@ class _Log:
             self.writer.append(**rows, **one)
 
 
+def _size(model: Any) -> int:
+    """The length of a row."""
+    head = model.get_output_embeddings()
+    return int(model.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
+
+
 def _fitted(logits: Any, size: int, kept: Any) -> Any:
     """Logits of a draft whose vocabulary is padded otherwise, or has ``kept`` tokens alone."""
     if kept is not None:
@@ -374,8 +380,7 @@ class Speculative:
                 for one in (model, self.draft) if is_model else (model,):
                     stack.enter_context(self._packing(one))
             target = _Cached(model)
-            size = model.get_output_embeddings().weight.shape[0]
-            _refuse_states(_of_row(logits_processor, 0), input_ids[:1], size)
+            _refuse_states(_of_row(logits_processor, 0), input_ids[:1], _size(model))
             source: Any = _Cached(self.draft, self._kept) if is_model else _Called(self.draft, model.device)
             for one in (target, source) if is_model else (target,):
                 _compare(one, input_ids[0, -3:].tolist())
@@ -460,7 +465,7 @@ class _Text:
         self.scores: list[Any] = []
         self.logits: list[Any] = []
         self.most = criteria.max_length if criteria.max_length is not None else 1 << 62
-        self.size = target.model.get_output_embeddings().weight.shape[0]
+        self.size = _size(target.model)
         if decode._seed is None:
             self.seed = int(torch.randint(1 << 62, ()))
         else:
@@ -554,11 +559,12 @@ class _Text:
                 logits = logits[-1:]
             here = self.processed([paths[row] for row in open_rows], _fitted(logits, self.size, decoder._kept))
             is_law = here.max(dim=1).values > -torch.inf
+            has_law = is_law.tolist()
             rows = torch.softmax(torch.where(is_law[:, None], here, 0.0), dim=1).cpu().numpy()
             drafts = _native.draft_rows(rows, width, self.law, self.coins.random((len(rows), width)))
             following: list[int] = []
             for at, (row, tokens) in enumerate(zip(open_rows, drafts.tolist())):
-                if not is_law[at]:
+                if not has_law[at]:
                     continue
                 self.q[row] = rows[at]
                 scores[row] = here[at]
@@ -665,10 +671,10 @@ def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any], 
     why = "trees of drafts stand for sampling token by token"
     settings = {
         "num_beams": ((config.num_beams or 1) > 1, "say num_beams=1"),
-        "penalty_alpha": (bool(config.penalty_alpha), "leave contrastive search out"),
+        "penalty_alpha": (bool(getattr(config, "penalty_alpha", None)), "leave contrastive search out"),
         "dola_layers": (getattr(config, "dola_layers", None) is not None, "leave it out"),
         "prompt_lookup_num_tokens": (
-            config.prompt_lookup_num_tokens is not None,
+            getattr(config, "prompt_lookup_num_tokens", None) is not None,
             "give speculative(draft=ngram(vocabulary)) instead",
         ),
         "output_attentions": (bool(config.output_attentions), "leave it out"),
@@ -835,8 +841,9 @@ def generate(
     )
     if streamer is not None:
         # The prompt first, as generate does.
-        ids = inputs if inputs is not None else options["input_ids"]
-        streamer.put(ids.cpu())
+        ids = options.get("input_ids") if inputs is None else inputs
+        if ids is not None:
+            streamer.put(ids.cpu())
     return model.generate(inputs, custom_generate=decode, **options)
 
 
