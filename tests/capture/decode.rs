@@ -7,7 +7,6 @@ use serde_json::Value;
 use specgap::capture::{
     DecodeSettings, Decoded, Decoder, Round, Sampling, Shape, children_of_rule,
 };
-use specgap::distribution::Rows;
 use specgap::replay::moments_of_chain;
 use specgap::rounds::{ChainRule, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
