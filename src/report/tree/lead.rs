@@ -72,10 +72,11 @@ fn advice(report: &TreeReport) -> Vec<String> {
     );
     let below = best.most_accepted_length.map(|most| {
         format!(
-            " No lossless rule accepts more than {} of its drafts a round; {} accepts {}.",
-            plus_minus(&most, 2),
+            " Of its drafts {} accepts {} where all its levels are ahead, and no lossless rule more \
+             than {}.",
             best.verifier,
-            plus_minus(&best.expected_accepted_length, 2)
+            plus_minus(&best.expected_accepted_length, 2),
+            plus_minus(&most, 2)
         )
     });
     let below = below.unwrap_or_default();
