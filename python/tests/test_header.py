@@ -142,7 +142,7 @@ def verify(
     return count, [int(x) for x in path[: max(count, 0)]], int(token[0])
 
 
-def _row(rng: np.random.Generator, vocab: int) -> NDArray[np.float32]:
+def _row(rng: np.random.Generator, vocab: int) -> Any:
     kind = rng.integers(6)
     row = rng.dirichlet(np.full(vocab, [0.1, 1.0, 1.0, 5.0, 0.3, 1.0][kind]))
     if kind == 2:
@@ -186,10 +186,10 @@ def test_trees_as_the_rules_verify_them(header: ctypes.CDLL, name: str) -> None:
             continue
         coins = rng.random(len(shape) + 1)
         count, path, token = verify(header, (p, q), tokens, shape, coins, levels, iid)
-        wide = [one.astype(float) / one.astype(float).sum(1, keepdims=True) for one in (p, q)]
+        wide_p, wide_q = (one.astype(float) / one.astype(float).sum(1, keepdims=True) for one in (p, q))
         numbers: Any = Numbers(coins)
         at = rules.TRAVERSAL_4 if levels == 4 else rules.TRAVERSAL
-        kept, following = rules.verify_tree(*wide, tokens, shape, numbers, levels=at, iid=iid)
+        kept, following = rules.verify_tree(wide_p, wide_q, tokens, shape, numbers, levels=at, iid=iid)
         assert (count, path, token) == (len(kept), kept, following), (turn, levels, iid, tokens)
         compared, deep = compared + 1, deep + (count > 1)
     assert compared > 200 and (deep > 30 or name == "fan")
@@ -208,9 +208,9 @@ def test_drafts_as_the_rules_draw_them(header: ctypes.CDLL) -> None:
 def test_what_comes_out_follows_the_target(header: ctypes.CDLL, levels: int, iid: bool) -> None:
     # Two tokens of text, 8,000 rounds. Chi-square of 15 degrees of freedom: above 62 once in 10^7.
     rng, shape, vocab = np.random.default_rng(levels + iid), SHAPES["2-1"], 4
-    text = [_row(rng, vocab) * 0 + rng.dirichlet(np.full(vocab, 1.0)).astype(np.float32) for _ in range(10)]
-    p_of = {(): text[0], **{(x,): text[1 + x] for x in range(vocab)}}
-    q_of = {(): text[5], **{(x,): text[6 + x] for x in range(vocab)}}
+    text = [rng.dirichlet(np.full(vocab, 1.0)).astype(np.float32) for _ in range(10)]
+    prefixes: list[tuple[int, ...]] = [(), *((x,) for x in range(vocab))]
+    p_of, q_of = dict(zip(prefixes, text[:5])), dict(zip(prefixes, text[5:]))
     counts = np.zeros((vocab, vocab))
     for _ in range(8_000):
         q = np.stack([q_of[()]] * 5)
