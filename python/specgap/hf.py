@@ -52,21 +52,20 @@ from . import _native
 from ._errors import Refused
 from ._logs import LogWriter, PathLike
 from .record._rounds import PROCESSED
-from .rules import STRATA_LEVELS
+from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4
 
 __all__ = ["Speculative", "generate", "ngram", "skip", "speculative"]
 
 Rows = Callable[[list[int], list[int], list[int]], Any]
 
-_ZERO: tuple[float, ...] = (0.0,)
 #: Of each rule: whether it begins at the leaves, and its levels by depth.
 _RULES: dict[str, tuple[bool, tuple[tuple[float, ...], ...]]] = {
-    "token": (False, (_ZERO,)),
-    "block": (True, (_ZERO,)),
-    "rrs": (False, (_ZERO,)),
+    "token": (False, TRAVERSAL),
+    "block": (True, TRAVERSAL),
+    "rrs": (False, TRAVERSAL),
     "level-4": (False, (STRATA_LEVELS,)),
-    "traversal": (True, (_ZERO,)),
-    "traversal-4": (True, (STRATA_LEVELS, _ZERO)),
+    "traversal": (True, TRAVERSAL),
+    "traversal-4": (True, TRAVERSAL_4),
 }
 _LAWS = ("with-replacement", "stratified", "stratified-independent", "top")
 _ATTENTION = ("sdpa", "eager")

@@ -9,9 +9,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class Coins:
+    """Even numbers that are given, in place of a generator."""
+
+    def __init__(self, coins: Any) -> None:
+        self.coins = list(coins)
+
+    def branch(self, prob: float) -> bool:
+        return bool(self.coins.pop(0) < prob)
+
+    def random(self, count: int | None = None) -> Any:
+        found = [float(self.coins.pop(0)) for _ in range(1 if count is None else count)]
+        return found[0] if count is None else np.array(found)
+
+    def choice(self, a: int, p: Any = None) -> int:
+        ends = np.cumsum([1.0 / a] * a if p is None else p)
+        found = int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
+        return min(found, int(np.flatnonzero(np.diff(ends, prepend=0.0))[-1]))
 
 
 class Ran(NamedTuple):

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from specgap import rules
 
-HEADER = pathlib.Path(__file__).parents[2] / "include"
+from .conftest import ROOT, Coins
+
+HEADER = ROOT / "include"
 SHIM = """
 #include <stdlib.h>
 #include "specgap.h"
@@ -90,30 +92,20 @@ SHAPES = {
 }
 
 
-class Numbers:
-    """Numbers that are given, in place of a generator."""
-
-    def __init__(self, numbers: Any) -> None:
-        self.numbers = list(numbers)
-
-    def random(self) -> float:
-        return float(self.numbers.pop(0))
-
-    def choice(self, size: int, p: Any) -> int:
-        ends = np.cumsum(p)
-        return int(min(np.searchsorted(ends, self.random() * ends[-1], side="right"), np.flatnonzero(p)[-1]))
+def _compiler() -> str:
+    found = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if found is None:
+        pytest.skip("there is no C compiler")
+    return found
 
 
 @pytest.fixture(scope="module")
 def header(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("header")
     source, library = folder / "shim.c", folder / "shim.so"
     source.write_text(SHIM)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, f"-I{HEADER}", str(source), "-o", str(library)], check=True)
+    subprocess.run([_compiler(), *flags, f"-I{HEADER}", str(source), "-o", str(library)], check=True)
     built = ctypes.CDLL(str(library))
     built.draw.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_double]
     return built
@@ -187,7 +179,7 @@ def test_trees_as_the_rules_verify_them(header: ctypes.CDLL, name: str) -> None:
         coins = rng.random(len(shape) + 1)
         count, path, token = verify(header, (p, q), tokens, shape, coins, levels, iid)
         wide_p, wide_q = (one.astype(float) / one.astype(float).sum(1, keepdims=True) for one in (p, q))
-        numbers: Any = Numbers(coins)
+        numbers: Any = Coins(coins)
         at = rules.TRAVERSAL_4 if levels == 4 else rules.TRAVERSAL
         kept, following = rules.verify_tree(wide_p, wide_q, tokens, shape, numbers, levels=at, iid=iid)
         assert (count, path, token) == (len(kept), kept, following), (turn, levels, iid, tokens)
@@ -200,7 +192,7 @@ def test_drafts_as_the_rules_draw_them(header: ctypes.CDLL) -> None:
     for _ in range(3000):
         vocab, n = int(rng.integers(1, 40)), int(rng.integers(1, 9))
         q, coins = _row(rng, vocab), rng.random(n)
-        numbers: Any = Numbers(coins)
+        numbers: Any = Coins(coins)
         assert draft(header, q, n, coins) == rules.draft_strata(q.astype(float), n, numbers).tolist()
 
 
@@ -282,11 +274,10 @@ def test_any_row_ends_in_a_token_or_a_refusal(header: ctypes.CDLL) -> None:
 
 
 def test_no_memory_but_its_own_and_nothing_undefined(tmp_path: pathlib.Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     source, program = tmp_path / "fuzz.c", tmp_path / "fuzz"
     source.write_text(SHIM)
     flags = ["-std=c99", "-DFUZZ", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    if compiler is None or subprocess.run([compiler, *flags, f"-I{HEADER}", str(source), "-o", str(program)]).returncode:
+    if subprocess.run([_compiler(), *flags, f"-I{HEADER}", str(source), "-o", str(program)]).returncode:
         pytest.skip("there is no C compiler with sanitizers")
     done = subprocess.run([str(program)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

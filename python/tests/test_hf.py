@@ -16,11 +16,12 @@ import pytest
 import specgap as sg
 from specgap import _native, rules
 
+from .conftest import ROOT, Coins
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 hf = pytest.importorskip("specgap.hf")
 
-ROOT = Path(__file__).resolve().parents[2]
 PROMPT = torch.tensor([[1, 2, 3]])
 #: Shape, law and rule of every kind.
 ARMS = [
@@ -283,20 +284,6 @@ def test_what_is_refused_says_which_option_and_the_cure() -> None:
         target.generate(PROMPT, custom_generate=hf.speculative(lambda ids, nodes, parents: torch.zeros(5, 20)))
 
 
-class Replayed:
-    """Numbers of a list for a reference: one for each decision."""
-
-    def __init__(self, coins: Any) -> None:
-        self.coins = iter(coins)
-
-    def branch(self, chance: float) -> bool:
-        return bool(next(self.coins) < chance)
-
-    def choice(self, a: int, p: Any) -> int:
-        ends = np.cumsum(np.asarray(p) / np.sum(p))
-        return min(int(np.searchsorted(ends, next(self.coins), side="right")), int(np.flatnonzero(p)[-1]))
-
-
 @pytest.mark.parametrize("straddle", ["once", "independent"])
 def test_the_compiled_round_is_that_of_specgap_rules_coin_by_coin(straddle: Any) -> None:
     random = np.random.default_rng(0)
@@ -308,14 +295,14 @@ def test_the_compiled_round_is_that_of_specgap_rules_coin_by_coin(straddle: Any)
         coins, more = random.random((1, n)), random.random(99)
         drafts = _native.draft_rows(q[None], n, scheme, coins)[0]
         drafts = drafts[drafts >= 0]
-        wanted = rules.draft_strata(q, n, Replayed(coins[0]), straddle)  # type: ignore[arg-type]
+        wanted = rules.draft_strata(q, n, Coins(coins[0]), straddle)  # type: ignore[arg-type]
         assert drafts.tolist() == wanted.tolist()
         rows = np.tile(p, (len(drafts) + 1, 1))
         path, token = _native.verify_tree(
             rows, np.tile(q, (len(drafts) + 1, 1)), drafts.tolist(), [0] * len(drafts), scheme, False,
             [rules.STRATA_LEVELS], more,
         )  # fmt: skip
-        said, slot = rules.verify_level(p, q, drafts, Replayed(more), straddle)  # type: ignore[arg-type]
+        said, slot = rules.verify_level(p, q, drafts, Coins(more), straddle)  # type: ignore[arg-type]
         assert (path[0], drafts[path[0]]) == (slot, said) if path else (None, token) == (slot, said)
 
 
@@ -348,11 +335,7 @@ def test_a_tree_from_its_leaves_is_that_of_specgap_rules_coin_by_coin(straddle: 
             coins = random.random(len(tokens) + 1)
             found = _native.verify_tree(p, np.array(q), tokens, parents, scheme, True, levels, coins)
 
-            class Given(Replayed):
-                def random(self) -> float:
-                    return float(next(self.coins))
-
-            assert found == reference(p, q, tokens, parents, Given(coins), levels, straddle)
+            assert found == reference(p, q, tokens, parents, Coins(coins), levels, straddle)
 
 
 def test_the_lines_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from specgap import rules
 
-from .conftest import ROOT
+from .conftest import ROOT, Coins
 
 #: (q, p, n): ties, sure tokens, zeros of a mask and of a cut, one-hot rows, n above the support.
 EDGES = [
@@ -184,23 +184,6 @@ def test_drafts_of_another_cut_are_refused() -> None:
     q = np.array([0.1, 0.2, 0.3, 0.4])
     with pytest.raises(ValueError, match="outside its stratum"):
         rules.verify_level(q, q, np.array([3, 0]), Explored([0] * 20))  # type: ignore[arg-type]
-
-
-class Coins:
-    """Even numbers that are given."""
-
-    def __init__(self, coins: list[float]) -> None:
-        self.coins = coins
-
-    def branch(self, prob: float) -> bool:
-        return self.coins.pop(0) < prob
-
-    def random(self) -> float:
-        return self.coins.pop(0)
-
-    def choice(self, a: int, p: Any = None) -> int:
-        ends = np.cumsum([1.0 / a] * a if p is None else p)
-        return int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
 
 
 @pytest.mark.parametrize("straddle", ["once", "independent"])

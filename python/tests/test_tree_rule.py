@@ -16,6 +16,7 @@ import specgap as sg
 from specgap import rules
 from specgap._evaluate import _explored
 
+from .conftest import Coins
 from .test_documents import blocks
 
 Rows = dict[tuple[int, ...], tuple[Any, Any]]
@@ -279,21 +280,6 @@ def test_drafts_of_another_row_are_refused() -> None:
     with pytest.raises(ValueError, match="sure by its q"):
         rules.verify_tree(p, np.tile([0.7, 0.1, 0.1, 0.1], (3, 1)), [1, 0], [0, 0], rng)
     assert rules.verify_tree(p, q, [], [], rng)[0] == []
-
-
-class Coins:
-    """Even numbers that are given."""
-
-    def __init__(self, coins: Any) -> None:
-        self.coins = list(coins)
-
-    def random(self, count: int | None = None) -> Any:
-        found = [float(self.coins.pop(0)) for _ in range(1 if count is None else count)]
-        return found[0] if count is None else np.array(found)
-
-    def choice(self, size: int, p: Any) -> int:
-        ends = np.cumsum(p)
-        return int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
 
 
 @pytest.mark.parametrize("levels", [rules.TRAVERSAL, rules.TRAVERSAL_4, EVERYWHERE])
