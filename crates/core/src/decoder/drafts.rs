@@ -3,6 +3,7 @@
 use super::chance::Coins;
 use super::mass::Mass;
 use super::rows::{DecoderError, Entry, Law};
+use specgap_plan::SURE_BITS;
 use std::ops::Range;
 
 /// The law of one draft, and what of it is left while none is accepted.
@@ -26,7 +27,7 @@ pub(super) struct Part {
 const FREE: [[f64; 2]; 2] = [[1.0; 2]; 2];
 
 /// A token of a whole stratum counts as sure in spite of rounding.
-const NEARLY: f64 = 1.0 - 1.0 / (1_u64 << 40) as f64;
+const NEARLY: f64 = 1.0 - 1.0 / (1_u64 << SURE_BITS) as f64;
 
 impl Part {
     pub(super) fn first_mass(&self) -> f64 {

@@ -79,6 +79,8 @@ impl FromLeaves {
 /// The trees that are replayed at once.
 struct Trees<'a> {
     all: Vec<(&'a Pair, &'a Shape)>,
+    /// Whether none before it has the same drafts: of each one tells what no rule passes.
+    is_first: Vec<bool>,
     levels: usize,
     /// How children are drawn, and numbers of them.
     drawn: Vec<(Children, Vec<usize>)>,
@@ -126,7 +128,14 @@ impl<'a> Trees<'a> {
             .map(|(_, shape)| shape.levels())
             .max()
             .unwrap_or(0);
-        Self { all, levels, drawn }
+        let drafts = |(pair, shape): &(&Pair, &'a Shape)| (pair.scheme, &shape.children);
+        let before = |at: usize| all[..at].iter().any(|one| drafts(one) == drafts(&all[at]));
+        Self {
+            is_first: (0..all.len()).map(|at| !before(at)).collect(),
+            all,
+            levels,
+            drawn,
+        }
     }
 
     fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
@@ -183,7 +192,8 @@ impl<'a> Trees<'a> {
 
     /// Adds what rounds keep that begin at the first of some positions.
     fn start(&self, ahead: &VecDeque<Here>, kept: &mut [Kept]) {
-        for ((pair, shape), kept) in self.all.iter().zip(kept) {
+        let all = self.all.iter().zip(&self.is_first).zip(kept);
+        for (((pair, shape), is_first), kept) in all {
             let law = pair.scheme.entry().children;
             let law = self.drawn.iter().position(|one| Some(one.0) == law);
             let (Some(law), Some(levels)) = (law, pair.levels) else {
@@ -201,7 +211,7 @@ impl<'a> Trees<'a> {
             let mut reach = vec![0.0; shape.parent.len()];
             let survival = kept_from_leaves(shape, levels, &text, &mut reach);
             kept.starts.push([survival, reach]);
-            if text.len() == shape.levels() {
+            if *is_first && text.len() == shape.levels() {
                 kept.most += most_kept(shape, &text).iter().sum::<f64>();
             }
         }

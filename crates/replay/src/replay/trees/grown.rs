@@ -63,7 +63,7 @@ impl Measurement<'_> {
         let (_, nodes, speedup_where_chosen) = chosen?;
         let tree = growth.tree(nodes).ok()?;
         let shape = tree.shape();
-        let group = self.group_below_its_most(pair, shares, &shape);
+        let group = self.group(shares, &shape);
         let along = group.along(timings);
         let tree = GrownTree {
             scheme: pair.scheme.to_string(),

@@ -145,7 +145,7 @@ impl Measurement<'_> {
             for tree in &self.settings.trees {
                 let shape = tree.tree.shape();
                 if pair.takes(&shape) && self.reaches(tree, &mut left_out) {
-                    let group = self.group_below_its_most(pair, &shares, &shape);
+                    let group = self.group(&shares, &shape);
                     let result = self.result(pair, &shares, tree, &group, &mut left_out);
                     let found = self.candidate(&result, &group);
                     // No engine verifies from the leaves.
@@ -292,6 +292,7 @@ impl Measurement<'_> {
                         let shares = Shares {
                             texts: self.values(pair),
                             from_leaves: None,
+                            most: None,
                             bounds: None,
                         };
                         let accepted = self.group(&shares, &shape).accepted(Half::All)?.mean;
@@ -419,28 +420,13 @@ impl Measurement<'_> {
                 self.texts.by_prompt(&replays, Rounds::add)
             }
         };
+        let most = (shares.most).and_then(|pair| self.from_leaves.most(pair, shape));
         Group {
             shape,
             rounds,
             bounds,
-            most: None,
-            tokens: &self.tokens,
-        }
-    }
-
-    /// The same, with what no lossless rounds of these drafts accept more of.
-    pub(super) fn group_below_its_most<'a>(
-        &'a self,
-        pair: &Pair,
-        shares: &Shares,
-        shape: &'a Shape,
-    ) -> Group<'a> {
-        let mut pairs = self.plan.pairs.iter();
-        let reads = pairs.position(|one| one.levels.is_some() && one.scheme == pair.scheme);
-        let most = reads.and_then(|reads| self.from_leaves.most(reads, shape));
-        Group {
             most: most.map(|most| self.texts.sums(most)),
-            ..self.group(shares, shape)
+            tokens: &self.tokens,
         }
     }
 

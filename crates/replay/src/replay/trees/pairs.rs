@@ -209,6 +209,8 @@ pub(super) struct Shares {
     pub(super) texts: Vec<ChildShares<f64>>,
     /// The pair's place in the plan, of a rule from the leaves: its rounds do not follow from these.
     pub(super) from_leaves: Option<usize>,
+    /// The pair with whose rounds it is read what no rule passes on these drafts.
+    pub(super) most: Option<usize>,
     /// At least and at most, where rows list some tokens only and that is known.
     pub(super) bounds: Option<[Vec<ChildShares<f64>>; 2]>,
 }

@@ -19,9 +19,11 @@ impl Measurement<'_> {
         let is_cut = !self.texts.are_whole();
         // Wide bounds are told of every law: of one that has none of its own, those of any.
         let has_bounds = is_cut && (self.has_bounds(pair) || self.texts.are_wide());
+        let mut pairs = self.plan.pairs.iter();
         Shares {
             texts: self.values(pair),
             from_leaves: pair.levels.map(|_| place),
+            most: pairs.position(|one| one.levels.is_some() && one.scheme == pair.scheme),
             bounds: has_bounds.then(|| {
                 [0, 1].map(|end| {
                     let texts = self.texts.texts.iter();
