@@ -304,8 +304,8 @@ struct Memory {
 }
 
 impl RowSink for Memory {
-    fn begin(&mut self, prompts: usize, positions: usize) -> Result<(), SinkError> {
-        self.begun.push((prompts, positions));
+    fn begin(&mut self, prompts: &[EncodedPrompt], positions: usize) -> Result<(), SinkError> {
+        self.begun.push((prompts.len(), positions));
         Ok(())
     }
     fn append(&mut self, row: &CapturedRow<'_>) -> Result<(), SinkError> {
@@ -449,6 +449,13 @@ fn the_log_says_where_it_comes_from() {
     assert!(metadata.command.as_ref().unwrap().contains("--top-p 0.9"));
     let names: Vec<_> = metadata.prompts.iter().map(|prompt| &prompt.name).collect();
     assert_eq!(names, ["p0", "p1"]);
+    // The first 8 bytes of SHA-256 of the seed (8 bytes, the lowest first) and the id, less the
+    // highest bit.
+    let seeds = [1_770_323_434_755_059_753, 7_852_735_277_146_927_476];
+    for record in log.engine_records().unwrap() {
+        let prompt = usize::try_from(record.prompt.unwrap()).unwrap();
+        assert_eq!(record.seed, Some(seeds[prompt]));
+    }
     let nodes = &metadata.extra["target_ran_on"]["nodes"]["CPUExecutionProvider"];
     assert!(
         nodes.as_u64().unwrap() > 10,

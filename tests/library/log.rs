@@ -964,6 +964,7 @@ fn append_drafts(
             prompt_id: at.prompt_id,
             position: at.position,
             token: at.token,
+            seed: (n % 3) as i64,
             target,
             drafts: &drafts,
         })
@@ -1040,6 +1041,11 @@ fn logs_of_several_drafts_read_as_a_log_of_each() {
         let moved = folder.path().join("moved");
         std::fs::rename(&around, &moved).unwrap();
         let mut lists = Vec::new();
+        for path in folders(&moved) {
+            let records = Log::open(&path).unwrap().engine_records().unwrap();
+            let seeds = records.iter().map(|one| one.seed);
+            assert!(seeds.eq((0..11).map(|n| Some(n % 3))));
+        }
         for (number, path) in folders(&moved).iter().enumerate() {
             let found = entries(path);
             assert_eq!(found.len(), 11);

@@ -156,12 +156,12 @@ pub type SinkError = Box<dyn Error + Send + Sync>;
 /// # Ok::<(), SinkError>(())
 /// ```
 pub trait RowSink {
-    /// A batch of so many prompts begins, of at most so many positions together.
+    /// A batch of these prompts begins, of at most so many positions together.
     ///
     /// # Errors
     ///
     /// Whatever will keep it from being stored; the capture stops.
-    fn begin(&mut self, _prompts: usize, _positions: usize) -> Result<(), SinkError> {
+    fn begin(&mut self, _prompts: &[EncodedPrompt], _positions: usize) -> Result<(), SinkError> {
         Ok(())
     }
 
@@ -387,11 +387,8 @@ impl Capture {
                 continue;
             }
             let started = std::time::Instant::now();
-            sink.begin(
-                batch.len(),
-                batch.len().saturating_mul(self.settings.max_tokens),
-            )
-            .map_err(CaptureError::Sink)?;
+            sink.begin(batch, batch.len().saturating_mul(self.settings.max_tokens))
+                .map_err(CaptureError::Sink)?;
             let before = tally.seconds;
             let mut rollouts = 0;
             let finished = self.run_batch(

@@ -6,7 +6,8 @@ use super::graph_file::{files_of_graph, identity};
 use super::model::{Heads, Model};
 use super::rollouts::{DrawnRollout, RolloutPlan};
 use super::runtime::Runtime;
-use super::tokens::TextCodec;
+use super::sampling::seed_of_text;
+use super::tokens::{EncodedPrompt, TextCodec};
 use serde_json::{Value, json};
 use specgap_log::log::{
     DraftLogs, Drafter, FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata,
@@ -228,6 +229,9 @@ pub struct LogSink {
     /// The numbers in the log of positions that are not committed, by prompt and
     /// position; kept where there are rollouts.
     numbers: HashMap<(usize, usize), usize>,
+    seed: u64,
+    /// What the log says of each prompt's random numbers, of the batch that runs.
+    seeds: HashMap<usize, i64>,
 }
 
 impl LogSink {
@@ -289,6 +293,8 @@ impl LogSink {
             heads: capture.draft().heads(),
             folders,
             numbers: HashMap::new(),
+            seed: capture.settings().seed,
+            seeds: HashMap::new(),
         })
     }
 
@@ -313,11 +319,11 @@ impl LogSink {
     /// Bytes that so many more positions may take.
     pub fn bytes_of(&self, positions: usize) -> u64 {
         let heads = self.heads.count() as u64;
-        // Prompt, position, token and what heads predict, 8 bytes each.
+        // Prompt, position, token, seed and what heads predict, 8 bytes each.
         let rows: usize = (self.logs.writers().iter())
             .map(LogWriter::position_bytes)
             .sum();
-        let each = rows as u64 + 24 + 8 * heads;
+        let each = rows as u64 + 32 + 8 * heads;
         // A rollout's position, and 6 numbers a token, or 8 with the target; more with heads.
         let of_rollouts = self.plan.map_or(0, |plan| {
             let numbers = if plan.target { 8 } else { 6 } + heads;
@@ -335,12 +341,14 @@ impl LogSink {
 }
 
 impl RowSink for LogSink {
-    fn begin(&mut self, prompts: usize, positions: usize) -> Result<(), SinkError> {
+    fn begin(&mut self, prompts: &[EncodedPrompt], positions: usize) -> Result<(), SinkError> {
+        let seeds = (prompts.iter()).map(|one| (one.index, seed_of_text(self.seed, &one.id)));
+        self.seeds = seeds.collect();
         let needed = self.bytes_of(positions).saturating_add(SLACK_BYTES);
         match self.free_space() {
             Some(free) if free < needed => Err(Box::new(CaptureError::DiskFull {
                 path: self.path.clone(),
-                prompts,
+                prompts: prompts.len(),
                 needed,
                 free,
             })),
@@ -361,6 +369,7 @@ impl RowSink for LogSink {
             prompt_id: row.prompt as i64,
             position: row.position as i64,
             token: i64::from(row.token),
+            seed: self.seeds.get(&row.prompt).copied().unwrap_or(-1),
             target: row.target,
             drafts: &drafts,
         })?;

@@ -278,6 +278,16 @@ pub(super) fn random_numbers(
     prompt_id: &str,
     purpose: Option<(&str, u64)>,
 ) -> ChaCha8Rng {
+    ChaCha8Rng::from_seed(hash_of(seed, prompt_id, purpose))
+}
+
+/// What a log says of the random numbers of a prompt's text: the lowest 63 bits of their seed.
+pub(super) fn seed_of_text(seed: u64, prompt_id: &str) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = hash_of(seed, prompt_id, None);
+    i64::from_le_bytes([a, b, c, d, e, f, g, h]) & i64::MAX
+}
+
+fn hash_of(seed: u64, prompt_id: &str, purpose: Option<(&str, u64)>) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
     hash.update(prompt_id.as_bytes());
@@ -287,7 +297,7 @@ pub(super) fn random_numbers(
         hash.update(number.to_le_bytes());
         hash.update(purpose);
     }
-    ChaCha8Rng::from_seed(hash.finalize().into())
+    hash.finalize().into()
 }
 
 /// The random numbers of one prompt's text. They depend on the seed and the prompt's id

@@ -1,5 +1,6 @@
 //! Writing the logs of several drafts at the same positions.
 
+use super::engine::EngineRecord;
 use super::error::LogError;
 use super::metadata::Metadata;
 use super::rollouts::Rollout;
@@ -15,6 +16,8 @@ pub struct SharedPosition<'a> {
     pub position: i64,
     /// The token drawn from the target there, -1 for none.
     pub token: i64,
+    /// The seed of the prompt's own random numbers, 0 or more; -1 for none.
+    pub seed: i64,
     /// V logits of the target.
     pub target: &'a [f32],
     /// V logits of each draft, in the order of the logs.
@@ -43,6 +46,7 @@ pub struct SharedPosition<'a> {
 ///     prompt_id: 0,
 ///     position: 0,
 ///     token: 1,
+///     seed: 20,
 ///     target: &[0.0, 1.0, 0.5],
 ///     drafts: &[&[0.0, 0.0, 0.0], &[0.0, 2.0, 1.0]],
 /// })?;
@@ -177,6 +181,12 @@ impl DraftLogs {
         let ids = self.writers.first_mut().and_then(|first| first.mark(&rows));
         for (writer, &draft) in self.writers.iter_mut().zip(position.drafts) {
             writer.add(&of(draft), ids.clone());
+            if position.seed >= 0 {
+                writer.set_engine(&EngineRecord {
+                    seed: Some(position.seed),
+                    ..EngineRecord::default()
+                })?;
+            }
         }
         Ok(())
     }
