@@ -386,6 +386,121 @@ impl Kept {
     }
 }
 
+/// A draft that was kept: where its coin lies and, by id and by mass, the number that drew it.
+#[derive(Clone, Copy, Debug)]
+struct KeptDraft {
+    text: usize,
+    depth: usize,
+    coin: [f64; 2],
+    draft: [Option<[f64; 2]>; 2],
+}
+
+impl Fact {
+    fn kept_draft(&self) -> Option<KeptDraft> {
+        let [_, _, keep, _] = self.acceptance.filter(|_| self.kept)?;
+        Some(KeptDraft {
+            text: self.text,
+            depth: self.depth,
+            coin: [0.0, keep],
+            draft: self.draft_cells(),
+        })
+    }
+
+    /// Where the coin of a draft lies, as far as it says.
+    fn coin(&self) -> Option<[f64; 2]> {
+        let mut numbers = self.numbers.iter();
+        let coin = numbers.find(|number| number.drawn == Drawn::Coin)?;
+        coin.cells[0]
+    }
+
+    fn draft_cells(&self) -> [Option<[f64; 2]>; 2] {
+        let mut numbers = self.numbers.iter();
+        let draft = numbers.find(|number| number.drawn == Drawn::Draft);
+        draft.map_or([None; 2], |number| number.cells)
+    }
+}
+
+/// A number of a kept draft that is drawn with once more behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reuse {
+    from: Drawn,
+    pub to: Drawn,
+    pub name: &'static str,
+    pub words: &'static str,
+}
+
+/// What stands for a number: tokens by id or by falling mass, and the number itself or one minus it.
+pub(crate) const ORDERS: [&str; 4] = [
+    "by id",
+    "by falling mass",
+    "by id, one minus it",
+    "by falling mass, one minus it",
+];
+
+pub(crate) const REUSED: [Reuse; 6] = [
+    Reuse {
+        from: Drawn::Coin,
+        to: Drawn::Token,
+        name: "bonus-reuses-the-coin",
+        words: "the token behind a whole chain is drawn with the coin of the last draft",
+    },
+    Reuse {
+        from: Drawn::Draft,
+        to: Drawn::Token,
+        name: "bonus-reuses-the-drafts-number",
+        words: "the token behind a whole chain is drawn with the number of the last draft",
+    },
+    Reuse {
+        from: Drawn::Coin,
+        to: Drawn::Draft,
+        name: "draft-reuses-the-coin",
+        words: "a draft is drawn with the coin that kept the one before it",
+    },
+    Reuse {
+        from: Drawn::Draft,
+        to: Drawn::Draft,
+        name: "draft-reuses-the-drafts-number",
+        words: "a draft is drawn with the number of the one before it",
+    },
+    Reuse {
+        from: Drawn::Coin,
+        to: Drawn::Coin,
+        name: "coin-reuses-the-coin",
+        words: "a draft is tested with the coin that kept the one before it",
+    },
+    Reuse {
+        from: Drawn::Draft,
+        to: Drawn::Coin,
+        name: "coin-is-an-earlier-drafts-number",
+        words: "a draft is tested with the number that drew the one before it",
+    },
+];
+
+impl Reuse {
+    /// ln of what the law says of a position over the claim, by [`ORDERS`]; none where it says
+    /// nothing.
+    fn look(&self, before: &KeptDraft, fact: &Fact) -> [Option<f64>; ORDERS.len()] {
+        let from = match self.from {
+            Drawn::Coin => [Some(before.coin); 2],
+            _ => before.draft,
+        };
+        let to = match self.to {
+            Drawn::Draft => fact.draft_cells(),
+            Drawn::Token => fact.bonus.map_or([None; 2], |cells| cells.map(Some)),
+            Drawn::Coin => [fact.coin(); 2],
+        };
+        std::array::from_fn(|order| {
+            let (mut from, to) = (from[order % 2]?, to[order % 2]?);
+            if order >= 2 {
+                from = [1.0 - from[1], 1.0 - from[0]];
+            }
+            let [known, own] = [from, to].map(|[low, high]| high - low);
+            let tells = known > 1e-9 && known < 1.0 && own > 0.0;
+            tells.then(|| (common(from, to) / known / own).ln())
+        })
+    }
+}
+
 /// All of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
@@ -395,15 +510,28 @@ pub(crate) struct Sequence {
     pub thresholds: [Threshold; 3],
     /// By rank: of outputs, and of drafts.
     pub ranks: [Rank; 2],
-    /// The coin of the last draft draws the token behind the chain, by id and by mass.
-    pub bonus: [f64; 2],
-    last: Option<(usize, usize, f64)>,
+    /// ln of each of [`REUSED`], by [`ORDERS`].
+    pub reused: [[f64; ORDERS.len()]; REUSED.len()],
+    last: Option<KeptDraft>,
     pub rounds: Scope,
     pub texts: Scope,
     pub noise: [f64; NOISES.len()],
 }
 
 impl Sequence {
+    /// ln of what each reuse of a number says of all of the log.
+    pub(crate) fn reused(&self) -> impl Iterator<Item = f64> + Clone {
+        self.reused.into_iter().flatten()
+    }
+
+    /// Those that draw what is named.
+    pub(crate) fn reused_for(&self, drawn: Drawn) -> Vec<f64> {
+        let all = REUSED.iter().zip(self.reused);
+        all.filter(|(one, _)| one.to == drawn)
+            .flat_map(|(_, logs)| logs)
+            .collect()
+    }
+
     /// Tells whether drafts were kept and replaced as by another rule at a share of the steps.
     pub(crate) fn fits(&self, keeping: Keeping, share: f64) -> bool {
         let law = match keeping {
@@ -434,19 +562,16 @@ impl Sequence {
                 rank.look(cell);
             }
         }
-        if let Some(cells) = fact.bonus
-            && let Some((text, depth, keep)) = self.last
-            && (text, depth + 1) == (fact.text, fact.depth)
-            && keep > 1e-9
-            && keep < 1.0
+        if let Some(before) = self.last.take()
+            && (before.text, before.depth + 1) == (fact.text, fact.depth)
         {
-            for (log, cell) in self.bonus.iter_mut().zip(cells) {
-                let own = common(cell, [0.0, keep]) / keep;
-                *log += (own / (cell[1] - cell[0]).max(1e-300)).ln();
+            for (logs, one) in self.reused.iter_mut().zip(REUSED) {
+                for (log, more) in logs.iter_mut().zip(one.look(&before, fact)) {
+                    *log += more.unwrap_or(0.0);
+                }
             }
         }
-        let kept = fact.acceptance.filter(|_| fact.kept);
-        self.last = kept.map(|[_, _, keep, _]| (fact.text, fact.depth, keep));
+        self.last = fact.kept_draft();
         for number in &fact.numbers {
             self.rounds
                 .look((fact.text, usize::MAX, fact.depth), number, number.again[0]);
@@ -486,6 +611,74 @@ mod tests {
         one.look(0.5, (true, false), [0.5, 0.0]);
         one.look(0.6, (false, false), [0.5, 0.0]);
         assert!(!one.is_one());
+    }
+
+    #[test]
+    fn a_number_drawn_with_twice_is_found_by_what_it_was() {
+        let number = |drawn, cells: [[f64; 2]; 2]| Number {
+            drawn,
+            cells: cells.map(Some),
+            again: [None; 2],
+        };
+        let first = Fact {
+            acceptance: Some([0.2, 0.5, 0.4, 0.0]),
+            kept: true,
+            numbers: vec![number(Drawn::Draft, [[0.25, 0.75], [0.0, 0.5]])],
+            ..Fact::default()
+        };
+        let behind = Fact {
+            depth: 1,
+            bonus: Some([[0.2, 0.6], [0.7, 0.9]]),
+            ..Fact::default()
+        };
+        let mut sequence = Sequence::default();
+        sequence.look(&first);
+        sequence.look(&behind);
+        let [of_coin, of_draft, others @ ..] = sequence.reused;
+        // Of the coin's [0, .4) half lies in [.2, .6), which has .4 of all numbers.
+        assert!((of_coin[0] - (0.5f64 / 0.4).ln()).abs() < 1e-12);
+        assert_eq!(of_coin[1], f64::NEG_INFINITY);
+        // One minus it is in [.6, 1), of which [.7, .9) is a half.
+        assert!((of_coin[3] - (0.5f64 / 0.2).ln()).abs() < 1e-12);
+        // Of the draft's [.25, .75) .35 lies in [.2, .6); by mass it had [0, .5).
+        assert!((of_draft[0] - (0.7f64 / 0.4).ln()).abs() < 1e-12);
+        assert_eq!(of_draft[1], f64::NEG_INFINITY);
+        assert!(others.iter().flatten().all(|log| *log == 0.0));
+        // A second draft and its coin.
+        let second = Fact {
+            depth: 1,
+            numbers: vec![
+                number(Drawn::Draft, [[0.0, 0.3], [0.5, 0.8]]),
+                Number {
+                    drawn: Drawn::Coin,
+                    cells: [Some([0.1, 1.0]), None],
+                    again: [None; 2],
+                },
+            ],
+            ..Fact::default()
+        };
+        let mut sequence = Sequence::default();
+        sequence.look(&first);
+        sequence.look(&second);
+        let [.., by_coin, by_draft, coins, earlier] = sequence.reused;
+        assert!((by_coin[0] - (0.75f64 / 0.3).ln()).abs() < 1e-12);
+        assert!((by_draft[0] - (0.1f64 / 0.3).ln()).abs() < 1e-12);
+        assert_eq!(by_draft[1], f64::NEG_INFINITY);
+        assert!((coins[0] - (0.75f64 / 0.9).ln()).abs() < 1e-12);
+        assert!((earlier[0] - (1.0f64 / 0.9).ln()).abs() < 1e-12);
+        // What stands in another text, or behind a draft that was refused, says nothing.
+        let mut sequence = Sequence::default();
+        sequence.look(&first);
+        sequence.look(&Fact {
+            text: 1,
+            ..behind.clone()
+        });
+        sequence.look(&Fact {
+            kept: false,
+            ..first
+        });
+        sequence.look(&behind);
+        assert!(sequence.reused().all(|log| log == 0.0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
 use crate::audit::suspects::family::{Keep, Law, short};
-use crate::audit::suspects::sequence::{Keeping, NOISES, Threshold};
+use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
 use crate::audit::verdict::parts::positions_for;
@@ -130,7 +130,9 @@ impl<'a> Weighed<'a> {
         if !outputs {
             all.extend(sequence.thresholds.map(|one| one.log));
             all.push(sequence.ranks[1].log);
-            all.extend(sequence.bonus);
+            // All together weigh as two.
+            let half = REUSED.len() * ORDERS.len() / 2;
+            all.push(log_sum(sequence.reused()) - (half as f64).ln());
         }
         all.into_iter().map(|log| log + each).collect()
     }
@@ -234,14 +236,16 @@ impl<'a> Weighed<'a> {
                 all.push(of_threshold(threshold, of));
             }
         }
-        for (log, order) in sequence.bonus.into_iter().zip(["by id", "by falling mass"]) {
-            all.push(Candidate {
-                fit: json_map([("order", json!(order))]),
-                words: "the token behind a whole chain is drawn with the coin of the last draft"
-                    .to_owned(),
-                cure: "draw a new random number behind a whole chain".to_owned(),
-                ..Candidate::new("bonus-reuses-the-coin", log)
-            });
+        for (one, logs) in REUSED.iter().zip(sequence.reused) {
+            for (log, order) in logs.into_iter().zip(ORDERS) {
+                all.push(Candidate {
+                    fit: json_map([("order", json!(order))]),
+                    words: one.words.to_owned(),
+                    cure: "draw a new random number for each draft, each coin and each token"
+                        .to_owned(),
+                    ..Candidate::new(one.name, log)
+                });
+            }
         }
         let never = self.found.never.iter().enumerate();
         if let Some((token, log)) = never.max_by(|a, b| a.1.total_cmp(b.1)) {
@@ -368,12 +372,15 @@ impl<'a> Weighed<'a> {
     fn log_of(&self, part: usize) -> f64 {
         let sequence = &self.found.sequence;
         let thresholds = sequence.thresholds.map(|one| one.log);
-        let beside: &[f64] = match part {
-            0 => &[sequence.ranks[1].log],
-            1 => &thresholds,
-            2 => &sequence.bonus,
+        let (beside, drawn): (&[f64], _) = match part {
+            0 => (&[sequence.ranks[1].log], Drawn::Draft),
+            1 => (&thresholds, Drawn::Coin),
+            2 => (&[], Drawn::Token),
             _ => return self.of_outputs,
         };
+        let reused = sequence.reused_for(drawn);
+        let mixed = log_sum(reused.iter().copied()) - (reused.len().max(1) as f64).ln();
+        let beside = [beside, &[mixed]].concat();
         let each = self.families().ln();
         let beside: Vec<f64> = beside.iter().map(|log| log - each).collect();
         let of = |won: &Won| {
