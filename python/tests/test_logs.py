@@ -343,3 +343,17 @@ def test_groups_may_be_names() -> None:
     assert named.metadata["groups"] == ["chat", "code"]
     numbered = sg.Log.of_arrays(target_logits=rows, draft_logits=rows, group=[0, 0, 1, 1])
     assert "groups" not in numbered.metadata
+
+
+def test_a_list_without_a_token_that_can_be_drawn_is_refused_by_its_row() -> None:
+    of_draft = np.array([[0.5, 0.0], [0.0, 0.0]])
+    log = sg.Log.of_arrays(
+        metadata={"vocabulary": 5, "rest_temperatures": [1.0]},
+        token_ids=np.array([[0, 1], [0, 1]], np.int32),
+        target_probs=np.array([[0.6, 0.3], [0.6, 0.3]]),
+        draft_probs=of_draft,
+        target_rest=np.array([[0.1], [0.1]]),
+        draft_rest=1 - of_draft.sum(1, keepdims=True),
+    )
+    with pytest.raises(sg.Refused, match="draft_probs: row 1: has no listed token that can be drawn"):
+        sg.gap(log, temperature=1.0, drafts=[1])

@@ -413,6 +413,11 @@ fn check(
     } else {
         sum > 0.0 && sum <= 1.0 + tolerance
     };
+    if !full && sum == 0.0 {
+        let none =
+            "has no listed token that can be drawn; list the likeliest tokens of both models";
+        return Err(LogError::row(path, name, number, none));
+    }
     if !fine {
         let instead = instead();
         let message = format!("sums to {sum}, more than {tolerance} from 1; {instead}");
