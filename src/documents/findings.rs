@@ -4,7 +4,7 @@ use super::root;
 use crate::claims::{Claim, Verdict, ledger};
 use crate::gap::{GapReport, LogComparison};
 use crate::page::words::listed;
-use crate::replay::{Drafts, LengthReport};
+use crate::replay::{Drafts, LengthReport, TreeReport};
 use crate::scheme::ENGINES;
 use crate::statistics::Estimate;
 use serde::de::DeserializeOwned;
@@ -407,6 +407,14 @@ fn lengths() -> Holes {
             plus_minus(&at.oracle, 1.0, 2),
         )
     });
+    let trees: TreeReport = report("tree");
+    let grown = |scheme: &str, verifier: &str| {
+        let mut all = trees.best.iter();
+        all.find(|one| (&*one.scheme, &*one.verifier) == (scheme, verifier))
+            .unwrap()
+    };
+    let calls = |scheme, verifier| plus_minus(&grown(scheme, verifier).tokens_per_call, 1.0, 2);
+    let first = grown("stratified", "traversal-4");
     let heads = Heads::read();
     let chains = heads.rows(0, "|K|token verification|block verification|");
     let (chain, tree) = (chains.last().unwrap(), &heads.trees(0)[3]);
@@ -418,6 +426,18 @@ fn lengths() -> Holes {
         ("chain-block", chain[2].to_string()),
         ("tree-tokens", tree[4].to_string()),
         ("tree", tree[1].to_string()),
+        ("grown", first.limits[0].to_string()),
+        ("grown-traversal", calls("stratified", "traversal-4")),
+        ("grown-level", calls("stratified", "level-4")),
+        ("grown-rejection", calls("with-replacement", "rrs")),
+        (
+            "grown-most",
+            plus_minus(&first.most_accepted_length.unwrap(), 1.0, 2),
+        ),
+        (
+            "grown-kept",
+            plus_minus(&first.expected_accepted_length, 1.0, 2),
+        ),
     ]
 }
 
