@@ -29,6 +29,7 @@ mod slots;
 mod starts;
 mod table;
 mod text;
+mod traversal;
 mod trees;
 mod verifiers;
 
@@ -66,6 +67,7 @@ pub fn ledger() -> Vec<Claim> {
         seeds::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
+        traversal::CLAIMS,
         lists::CLAIMS,
     ]
     .concat()

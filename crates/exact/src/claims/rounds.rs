@@ -84,6 +84,28 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: ordered,
         ..Claim::HOLDS
     },
+    Claim {
+        id: "token-above-fewest",
+        statement: "text by text token verification makes at least the sum of s_t target calls, the \
+            fewest in the mean of all lossless rules of one path",
+        source: "ours; docs/theory/several-rounds.md, section 4",
+        explanation: "Random texts, in fractions, with the multipliers of the proof: chances that a \
+            place is marked, whose sum is at least that of s_t and at most token verification's calls. \
+            Block verification makes fewer than the sum on some texts, which the check finds too.",
+        check: token_is_above,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "given-out-lossless",
+        statement: "whatever is given out at each prefix and age within g_j(y) <= sigma_j s_j(y), sum over \
+            y of g_j <= a_j, sum over j of g_j(y) <= p(y), a path that is settled from its end writes the \
+            target's text, also if the draft's rows s_j depend on where the round began",
+        source: "ours; docs/theory/several-rounds.md, Theorem 5",
+        explanation: "Random choices within the bounds, rows by start and prefix: every draft, stop and \
+            next token in fractions, the law of the text and the chance of a start behind each prefix.",
+        check: any_giving_is_lossless,
+        ..Claim::HOLDS
+    },
 ];
 
 /// Models of (tokens of the vocabulary, of the text, drafts), rows with zeros among them.
@@ -676,4 +698,239 @@ fn ordered(finding: &mut Finding) {
         "rules above block verification a round, with more calls than it",
         unordered,
     );
+}
+
+/// The chance that each place of a text is marked, if the path from it lives there: a place with s > 0
+/// of which none of the next `most` that the path lives to is marked.
+fn marks(coins: &[Rational], least: &[Rational], most: usize) -> Vec<Rational> {
+    let mut marks = vec![Rational::zero(); least.len()];
+    // How far the next marked place is, at it or behind it; the last entry is for `most` and more.
+    let mut next = vec![Rational::zero(); most + 1];
+    next[most] = Rational::one();
+    for place in (0..least.len()).rev() {
+        // The coin of the token behind this place lets a path live.
+        let coin = coins.get(place).cloned().unwrap_or_default();
+        let free = &coin * &next[most] + coin.complement();
+        let mut here = vec![Rational::zero(); most + 1];
+        for distance in 0..most {
+            here[distance + 1] += &coin * &next[distance];
+        }
+        let entry = if least[place].is_positive() { 0 } else { most };
+        here[entry] += &free;
+        if entry == 0 {
+            marks[place] = free;
+        }
+        next = here;
+    }
+    marks
+}
+
+fn token_is_above(finding: &mut Finding) {
+    let mut family = Family::new(1906);
+    let (mut texts, mut equal, mut block_below) = (0, 0, 0);
+    let one = Rational::one();
+    for _ in 0..2000 {
+        let (tokens, most) = (family.between(1, 9), family.between(1, 4));
+        let mut ratio = || Rational::new(family.between(0, 9).into(), family.between(1, 6).into());
+        let ratios: Vec<Rational> = (0..tokens).map(|_| ratio()).collect();
+        let least = fewest_starts(&ratios, most);
+        let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
+        let marks = marks(&coins, &least, most);
+        let (fewest, proved) = (Rational::total(&least), Rational::total(&marks));
+        let name = || format!("{ratios:?}, L = {most}");
+        finding.require(proved >= fewest, || {
+            format!("{}: {proved}, {fewest}", name())
+        });
+        // No start has more than one marked place among itself and those that its drafts live to.
+        for start in 0..marks.len() {
+            let (mut alive, mut sum) = (Rational::one(), marks[start].clone());
+            for place in start + 1..marks.len().min(start + most + 1) {
+                alive *= &coins[place - 1];
+                sum += &alive * &marks[place];
+            }
+            finding.require(sum <= one, || format!("{}: {sum} behind {start}", name()));
+        }
+        let token = replayed(ChainRule::TOKEN, &ratios, most);
+        finding.require(token >= proved, || format!("{}: {token}, {proved}", name()));
+        equal += u64::from(token == fewest);
+        block_below += u64::from(replayed(ChainRule::BLOCK, &ratios, most) < fewest);
+        texts += 1;
+    }
+    finding.count("texts", texts);
+    finding.count("of these with as many calls as the sum", equal);
+    finding.count(
+        "of these on which block verification makes fewer",
+        block_below,
+    );
+    finding.enough(block_below > 0, "texts");
+}
+
+/// What is carried at a prefix: sigma and a by age.
+#[derive(Clone)]
+struct Carried {
+    drafted: Vec<Rational>,
+    kept: Vec<Rational>,
+    /// Given out, by age and token.
+    given: Vec<Vec<Rational>>,
+}
+
+/// The rows of rounds, by where they began.
+type RowsByStart = BTreeMap<(usize, Vec<usize>), Vec<Rational>>;
+
+fn any_giving_is_lossless(finding: &mut Finding) {
+    let mut family = Family::new(1907);
+    let (mut models, mut moved) = (0, 0);
+    for index in 0..48 {
+        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
+        let pair = Pair::random(&mut family, vocab, tokens);
+        let mut rows = RowsByStart::new();
+        for prefix in starts_of(&pair).keys() {
+            for start in prefix.len().saturating_sub(most)..=prefix.len() {
+                rows.insert((start, prefix.clone()), family.row(vocab));
+            }
+        }
+        let carried = choose(&mut family, &pair, &rows, most);
+        let (starts, texts) = decoded_by_start(&pair, &rows, &carried);
+        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
+        finding.same(&texts, &pair.texts(), name);
+        for (prefix, p) in starts_of(&pair) {
+            if p.is_positive() {
+                let begun = starts.get(&prefix).cloned().unwrap_or_default();
+                finding.same(begun, &p * &carried[&prefix].drafted[0], || {
+                    format!("{}, starts behind {prefix:?}", name())
+                });
+            }
+        }
+        moved += u64::from(carried.values().any(|one| one.drafted[0] < Rational::one()));
+        models += 1;
+    }
+    finding.count("models, every draft, stop and next token", models);
+    finding.count("of these in which rounds do not start everywhere", moved);
+}
+
+/// Chooses what is given out behind every prefix, parents first.
+fn choose(
+    family: &mut Family,
+    pair: &Pair,
+    rows: &RowsByStart,
+    most: usize,
+) -> BTreeMap<Vec<usize>, Carried> {
+    let mut all = BTreeMap::<Vec<usize>, Carried>::new();
+    for (prefix, chance) in starts_of(pair) {
+        let (mut drafted, mut kept) = (vec![Rational::one()], vec![Rational::one()]);
+        if let Some((&token, before)) = prefix.split_last() {
+            let Some([target, _]) = pair.rows(before).filter(|_| chance.is_positive()) else {
+                continue;
+            };
+            let (here, p) = (&all[before], &target[token]);
+            let ages = here.given.len();
+            let longer = (0..ages).map(|age| {
+                &here.drafted[age] * &rows[&(before.len() - age, before.to_vec())][token] / p
+            });
+            drafted.extend(longer);
+            kept.extend((0..ages).map(|age| &here.given[age][token] / p));
+            let onwards: Rational = kept[1..].iter().sum();
+            kept[0] = onwards.complement();
+            drafted[0] = kept[0].clone();
+        }
+        let Some([target, _]) = pair.rows(&prefix) else {
+            continue;
+        };
+        let mut left = target.clone();
+        let drafts_on = prefix.len() + 1 < pair.tokens();
+        let ages = if drafts_on {
+            drafted.len().min(most)
+        } else {
+            0
+        };
+        let mut given = vec![vec![Rational::zero(); target.len()]; ages];
+        for age in 0..ages {
+            let row = &rows[&(prefix.len() - age, prefix.clone())];
+            let mut budget = kept[age].clone();
+            for token in 0..target.len() {
+                let share = Rational::new(family.between(0, 4).into(), 4.into());
+                let most = (&drafted[age] * &row[token])
+                    .smaller(&left[token])
+                    .smaller(&budget);
+                let given_out = most * share;
+                left[token] -= &given_out;
+                budget -= &given_out;
+                given[age][token] = given_out;
+            }
+        }
+        all.insert(
+            prefix,
+            Carried {
+                drafted,
+                kept,
+                given,
+            },
+        );
+    }
+    all
+}
+
+/// Every draft, stop and next token: where rounds start, and the texts.
+fn decoded_by_start(
+    pair: &Pair,
+    rows: &RowsByStart,
+    carried: &BTreeMap<Vec<usize>, Carried>,
+) -> (
+    BTreeMap<Vec<usize>, Rational>,
+    BTreeMap<Vec<usize>, Rational>,
+) {
+    let mut starts = BTreeMap::from([(Vec::new(), Rational::one())]);
+    let mut texts = BTreeMap::<Vec<usize>, Rational>::new();
+    for length in 0..pair.tokens() {
+        let begun = starts.iter().filter(|(start, _)| start.len() == length);
+        let here: Vec<_> = begun
+            .map(|(start, weight)| (start.clone(), weight.clone()))
+            .collect();
+        for (start, weight) in here {
+            let mut paths = vec![(start.clone(), weight)];
+            let mut whole = Vec::new();
+            while let Some((path, weight)) = paths.pop() {
+                let age = path.len() - start.len();
+                match carried.get(&path).filter(|one| age < one.given.len()) {
+                    Some(_) => {
+                        let row = &rows[&(start.len(), path.clone())];
+                        paths.extend(
+                            positive(row).map(|(token, q)| (extended(&path, token), &weight * q)),
+                        );
+                    }
+                    None => whole.push((path, weight)),
+                }
+            }
+            for (path, mut weight) in whole {
+                for age in (0..=path.len() - length).rev() {
+                    let node = &path[..length + age];
+                    let (Some(one), Some([target, _])) = (carried.get(node), pair.rows(node))
+                    else {
+                        continue;
+                    };
+                    let out: Rational = one.given.get(age).iter().flat_map(|row| row.iter()).sum();
+                    let all = &one.drafted[age] - &out;
+                    if all.is_nil() {
+                        continue;
+                    }
+                    let stopped = &weight * (&one.kept[age] - &out) / all;
+                    weight -= &stopped;
+                    let free: Vec<Rational> = (0..target.len())
+                        .map(|token| {
+                            &target[token]
+                                - one.given.iter().map(|row| &row[token]).sum::<Rational>()
+                        })
+                        .collect();
+                    let total = Rational::total(&free);
+                    for (token, share) in positive(&free).filter(|_| stopped.is_positive()) {
+                        let mass = &stopped * share / &total;
+                        let is_last = node.len() + 1 == pair.tokens();
+                        let all = if is_last { &mut texts } else { &mut starts };
+                        *all.entry(extended(node, token)).or_default() += mass;
+                    }
+                }
+            }
+        }
+    }
+    (starts, texts)
 }

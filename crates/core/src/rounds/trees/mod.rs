@@ -1,8 +1,6 @@
 //! Rounds of a tree of drafts along a text. Proofs are in `docs/theory/tree-replay.md`.
 
 mod from_leaves;
-#[cfg(test)]
-mod from_leaves_tests;
 mod given;
 mod replay;
 mod shares;

@@ -1,0 +1,677 @@
+//! Claims about trees of drafts that are verified from their leaves; `docs/theory/tree-replay.md` has
+//! the proofs.
+
+use super::family::Family;
+use super::text::Pair;
+use super::{Claim, Finding};
+use specgap_core::rounds::{
+    DrawnNode, TextToken, TreeEnd, ends_from_leaves, kept_from_leaves, most_kept,
+};
+use specgap_core::scheme::{MadeOf, SchemeName};
+use specgap_core::tree::{DraftTree, Shape};
+use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::number::Number;
+use specgap_plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
+use std::collections::BTreeMap;
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "traversal-lossless",
+        statement: "traversal of i.i.d. drafts or of strata, with passes at falling levels at the root, \
+            writes the target's text, also if which node is expanded next, and with how many children, \
+            depends on all that was drawn before, other branches included, as long as nothing that was \
+            drawn is dropped",
+        source: "traversal verification (arXiv 2505.12398) for i.i.d. drafts; strata, levels and orders \
+            of expansion are ours: docs/theory/tree-replay.md, Theorem V",
+        explanation: "Every tree, draft and coin in fractions: fixed shapes, and trees that grow where \
+            the draft is likeliest, with numbers of children that follow other branches. A drawn child \
+            that is dropped because of its own probability changes the text's law, which the check \
+            finds too.",
+        check: lossless,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "expansion-order-lossless",
+        statement: "a tree that is verified from its root by a lossless rule of its children's law writes \
+            the target's text, whichever node is expanded next and with how many children, other \
+            branches looked at, as long as nothing that was drawn is dropped: it may have exactly N \
+            nodes every round",
+        source: "ours: docs/theory/tree-replay.md, Theorem P",
+        explanation: "The verifier comes to a node by what was drawn and tossed before its children \
+            were, so that these are fresh. Trees that grow where the draft is likeliest, with numbers of \
+            children that follow other branches, by every tree, draft and coin, in fractions.",
+        check: any_order,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "traversal-replay",
+        statement: "given the text, a tree verified from its leaves keeps its first d tokens with the sum \
+            over offers of the chance that the offer is made to these tokens times its weight, over \
+            p(y_1..y_d); offers and weights follow from rows on the text alone, where children that \
+            agree are nodes of their own",
+        source: "ours: docs/theory/tree-replay.md, Theorem R",
+        explanation: "The replay along each text, in f64, against every tree, draft and coin in \
+            fractions, for i.i.d. drafts and both draws of strata, one pass and four levels.",
+        check: replayed,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "traversal-above-recursion",
+        statement: "with one pass and independent drafts, a tree verified from its leaves keeps, text by \
+            text and at every depth, at least what the same passes node by node from the root keep",
+        source: "ours: docs/theory/tree-replay.md, Theorem V2",
+        explanation: "Both by every tree, draft and coin, in fractions.",
+        check: above_recursion,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "drafted-bound",
+        statement: "no lossless round keeps more of its tree than E[tau] <= sum over prefixes x of \
+            min(p(x), P(x is drafted)), and text by text this is what rows on the text say",
+        source: "ours: docs/theory/tree-replay.md",
+        explanation: "P(x is drafted) by every tree in fractions against the formula along texts, and \
+            what traversal keeps, with one pass and four levels, against the bound.",
+        check: bounded,
+        ..Claim::HOLDS
+    },
+];
+
+/// A node of a tree that is being drawn.
+#[derive(Clone)]
+struct Grown {
+    prefix: Vec<usize>,
+    /// Which child it is, of whom, up to the root.
+    ranks: Vec<usize>,
+    /// How many children it was to get, once that is decided.
+    count: Option<usize>,
+    children: Vec<usize>,
+}
+
+impl Grown {
+    fn root() -> Vec<Self> {
+        vec![Self {
+            prefix: Vec::new(),
+            ranks: Vec::new(),
+            count: None,
+            children: Vec::new(),
+        }]
+    }
+}
+
+/// The node that is expanded next, and with how many children.
+type Next<'a> = &'a dyn Fn(&[Grown]) -> Option<(usize, usize)>;
+
+/// Calls with all trees that may be drawn, each with its chance.
+fn each_tree(
+    (pair, law, next): (&Pair, SchemeName, Next<'_>),
+    nodes: &[Grown],
+    chance: &Rational,
+    visit: &mut dyn FnMut(&[Grown], &Rational),
+) {
+    let Some((node, count)) = next(nodes) else {
+        return visit(nodes, chance);
+    };
+    for (tuple, mass) in tuples(law, &draft(pair, &nodes[node].prefix), count) {
+        let mut more = nodes.to_vec();
+        more[node].count = Some(count);
+        for (rank, &token) in tuple.iter().enumerate() {
+            let child = more.len();
+            more[node].children.push(child);
+            more.push(Grown {
+                prefix: [&nodes[node].prefix[..], &[token as usize]].concat(),
+                ranks: [&nodes[node].ranks[..], &[rank]].concat(),
+                count: None,
+                children: Vec::new(),
+            });
+        }
+        each_tree((pair, law, next), &more, &chance.times(&mass), visit);
+    }
+}
+
+fn draft(pair: &Pair, prefix: &[usize]) -> Vec<Rational> {
+    pair.rows(prefix).map_or_else(Vec::new, |[_, q]| q.clone())
+}
+
+fn tuples(law: SchemeName, q: &[Rational], children: usize) -> Vec<(Vec<u32>, Rational)> {
+    let mut all = Vec::new();
+    if let (MadeOf::OneDraft(make), Ok(draft)) =
+        (law.entry().made_of, Draft::from_rationals(q.to_vec()))
+    {
+        make(draft, children).for_each_tuple_exact(&mut |tuple, mass| {
+            all.push((tuple.to_vec(), mass.clone()));
+        });
+    }
+    all
+}
+
+/// |F|, by its definition; none of i.i.d. drafts, which have no strata.
+fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> Option<usize> {
+    if law == SchemeName::WITH_REPLACEMENT {
+        return None;
+    }
+    let mut falling: Vec<&Rational> = q.iter().filter(|q| !q.is_nil()).collect();
+    falling.sort_by(|a, b| b.cmp(a));
+    let (mut rest, mut sure) = (Rational::one(), 0);
+    for q in falling {
+        if sure + 1 < drafts && whole(drafts - sure).times(q) >= rest {
+            rest = rest.minus(q);
+            sure += 1;
+        } else {
+            break;
+        }
+    }
+    Some(sure)
+}
+
+fn whole(n: usize) -> Rational {
+    Rational::from_integer(n.into())
+}
+
+/// Expands the nodes of a shape in its order.
+fn fixed(shape: &Shape) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
+    |nodes| {
+        nodes.iter().enumerate().find_map(|(at, node)| {
+            let place = (node.ranks.iter()).fold(0, |place, &rank| shape.child(place, rank));
+            let count = shape.children[place];
+            (node.count.is_none() && count > 0).then_some((at, count))
+        })
+    }
+}
+
+/// Expands the likeliest node, four nodes in all and as deep as there are rows: two children where an
+/// even number of nodes, whatever the branch, ends in token 0.
+fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
+    |nodes| {
+        let room = 4usize.saturating_sub(nodes.len() - 1);
+        let zeros = nodes.iter().filter(|node| node.prefix.last() == Some(&0));
+        let count = if zeros.count() % 2 == 0 { 2 } else { 1 };
+        let open = nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.count.is_none() && node.prefix.len() + 1 < pair.tokens());
+        let likeliest = open.max_by_key(|(_, node)| drafted(pair, &node.prefix))?;
+        (room > 0).then_some((likeliest.0, count.min(room)))
+    }
+}
+
+fn drafted(pair: &Pair, prefix: &[usize]) -> Rational {
+    let each = (0..prefix.len()).map(|at| draft(pair, &prefix[..at])[prefix[at]].clone());
+    each.fold(Rational::one(), |all, q| all.times(&q))
+}
+
+fn levels(of: &[u32]) -> Vec<Rational> {
+    of.iter()
+        .map(|&tenths| whole(tenths as usize).over(&whole(10)))
+        .collect()
+}
+
+/// Where a drawn tree's round may end.
+fn ends(pair: &Pair, law: SchemeName, nodes: &[Grown], root: &[Rational]) -> Vec<TreeEnd> {
+    let drawn = nodes.iter().map(|node| {
+        let (p, q) = (pair.rows(&node.prefix), draft(pair, &node.prefix));
+        let count = node.count.unwrap_or(0);
+        DrawnNode {
+            token: node.prefix.last().map_or(0, |&token| token as u32),
+            target: p.map_or_else(Vec::new, |[p, _]| p.clone()),
+            drafts: node.children.clone(),
+            tuples: match count {
+                0 => Vec::new(),
+                _ => tuples(law, &q, count),
+            },
+            sure: sure(law, &q, count.max(1)),
+        }
+    });
+    ends_from_leaves(drawn.collect(), [root, &levels(&[0])])
+}
+
+/// What all trees of a model do: by the tokens that are kept and the one behind them, how often; and
+/// how often each prefix is drafted.
+#[derive(Default)]
+struct Rounds {
+    ended: BTreeMap<Vec<usize>, Rational>,
+    drafted: BTreeMap<Vec<usize>, Rational>,
+}
+
+impl Rounds {
+    fn of(pair: &Pair, law: SchemeName, next: Next<'_>, root: &[Rational]) -> Self {
+        let mut rounds = Self::default();
+        each_tree(
+            (pair, law, next),
+            &Grown::root(),
+            &Rational::one(),
+            &mut |nodes, chance| {
+                rounds.see((nodes, chance), ends(pair, law, nodes, root));
+            },
+        );
+        rounds
+    }
+
+    fn see(&mut self, (nodes, chance): (&[Grown], &Rational), ends: Vec<TreeEnd>) {
+        let mut prefixes: Vec<&Vec<usize>> = nodes.iter().map(|node| &node.prefix).collect();
+        prefixes.sort();
+        prefixes.dedup();
+        for prefix in prefixes {
+            let drafted = self.drafted.entry(prefix.clone());
+            drafted.or_insert_with(Rational::zero).gain(chance);
+        }
+        let mut left = chance.clone();
+        for end in ends {
+            let mass = left.times(&end.chance);
+            left = left.minus(&mass);
+            self.gain_ends(&nodes[end.node].prefix, &end.law, &mass);
+        }
+    }
+
+    /// Verifies a drawn tree from a node on, to which a round comes with such a chance: its children
+    /// alone, then what is below the one that is kept.
+    fn verify_down(
+        &mut self,
+        (pair, law): (&Pair, SchemeName),
+        nodes: &[Grown],
+        (node, chance): (usize, &Rational),
+    ) {
+        let own = &nodes[node];
+        let mut alone = vec![own.clone()];
+        alone[0].children = (1..=own.children.len()).collect();
+        alone.extend(own.children.iter().map(|&child| Grown {
+            count: None,
+            children: Vec::new(),
+            ..nodes[child].clone()
+        }));
+        let mut left = chance.clone();
+        for end in ends(pair, law, &alone, &levels(&[8, 5, 2, 0])) {
+            let mass = left.times(&end.chance);
+            left = left.minus(&mass);
+            match end.node.checked_sub(1) {
+                Some(rank) => {
+                    self.verify_down((pair, law), nodes, (own.children[rank], &mass));
+                }
+                None => self.gain_ends(&own.prefix, &end.law, &mass),
+            }
+        }
+    }
+
+    /// What comes out behind the tokens that are kept.
+    fn gain_ends(&mut self, kept: &[usize], law: &[Rational], mass: &Rational) {
+        for (token, p) in law.iter().enumerate() {
+            let key = [kept, &[token]].concat();
+            let ended = self.ended.entry(key).or_insert_with(Rational::zero);
+            ended.gain(&mass.times(p));
+        }
+    }
+
+    /// For each number of tokens kept, the chance that the round keeps so many of a text, and that
+    /// the text comes out.
+    fn ways(&self, pair: &Pair, text: &[usize]) -> Vec<Rational> {
+        (0..text.len())
+            .map(|kept| {
+                let ended = self.ended.get(&text[..=kept]);
+                let ended = ended.cloned().unwrap_or_else(Rational::zero);
+                ended.times(&target(pair, text, kept + 1))
+            })
+            .collect()
+    }
+
+    fn is_lossless(&self, pair: &Pair, texts: &[Vec<usize>]) -> bool {
+        (texts.iter()).all(|text| Rational::total(&self.ways(pair, text)) == target(pair, text, 0))
+    }
+}
+
+/// p of a text behind its first tokens.
+fn target(pair: &Pair, text: &[usize], from: usize) -> Rational {
+    let each = (from..text.len()).filter_map(|at| {
+        let [p, _] = pair.rows(&text[..at])?;
+        Some(p[text[at]].clone())
+    });
+    each.fold(Rational::one(), |all, p| all.times(&p))
+}
+
+/// All texts, those that the target never writes included.
+fn texts(vocab: usize, length: usize) -> Vec<Vec<usize>> {
+    (0..vocab.pow(length as u32))
+        .map(|code| {
+            (0..length)
+                .map(|at| code / vocab.pow(at as u32) % vocab)
+                .collect()
+        })
+        .collect()
+}
+
+const TREES: [(&str, usize); 6] = [
+    ("[[0],[0,0],[0,0,0]]", 2),
+    ("[[0],[1],[0,0]]", 3),
+    ("[[0],[1],[0,0],[0,1],[1,0]]", 3),
+    ("[[0],[1],[0,0],[1,0],[0,0,0]]", 2),
+    ("[[0],[1],[2],[1,0],[2,0]]", 4),
+    ("[[0],[1],[0,0],[0,1],[0,2]]", 3),
+];
+
+const LAWS: [SchemeName; 3] = [
+    SchemeName::WITH_REPLACEMENT,
+    SchemeName::STRATIFIED,
+    SchemeName::STRATIFIED_INDEPENDENT,
+];
+
+/// Calls with models of every shape, law and number of levels at the root.
+fn each_model(seed: u64, models: usize, mut visit: impl FnMut(&Model<'_>)) {
+    let mut family = Family::new(seed);
+    for (tree, vocab) in TREES {
+        let Ok(shape) = DraftTree::from_json(tree).map(|tree| tree.shape()) else {
+            continue;
+        };
+        for _ in 0..models {
+            let pair = Pair::random(&mut family, vocab, shape.levels() + 1);
+            let texts = texts(vocab, shape.levels() + 1);
+            for law in LAWS {
+                for (root, plan) in [
+                    (levels(&[0]), Levels::ONE),
+                    (levels(&[8, 5, 2, 0]), Levels::FOUR),
+                ] {
+                    visit(&Model {
+                        pair: &pair,
+                        shape: &shape,
+                        law,
+                        texts: &texts,
+                        rounds: Rounds::of(&pair, law, &fixed(&shape), &root),
+                        root,
+                        plan,
+                        name: format!("{law} {tree}"),
+                    });
+                }
+            }
+        }
+    }
+}
+
+struct Model<'a> {
+    pair: &'a Pair,
+    shape: &'a Shape,
+    law: SchemeName,
+    texts: &'a [Vec<usize>],
+    rounds: Rounds,
+    root: Vec<Rational>,
+    plan: Levels<'static>,
+    name: String,
+}
+
+fn lossless(finding: &mut Finding) {
+    let (mut fixed, mut free, mut changed) = (0, 0, 0);
+    each_model(3201, 3, |model| {
+        let holds = model.rounds.is_lossless(model.pair, model.texts);
+        finding.require(holds, || format!("{}: another text", model.name));
+        fixed += 1;
+    });
+    let mut family = Family::new(3202);
+    for (vocab, tokens) in [(2, 3), (3, 3), (2, 4)] {
+        for _ in 0..4 {
+            let pair = Pair::random(&mut family, vocab, tokens);
+            let texts = texts(vocab, tokens);
+            for law in LAWS {
+                let of = |root: &[Rational]| Rounds::of(&pair, law, &following(&pair), root);
+                let holds = of(&levels(&[8, 5, 2, 0])).is_lossless(&pair, &texts);
+                finding.require(holds, || format!("{law}: another text of free shapes"));
+                free += 1;
+                changed += u64::from(!dropping(&pair, law).is_lossless(&pair, &texts));
+            }
+        }
+    }
+    finding.count("models of fixed shape, every tree, draft and coin", fixed);
+    finding.count("models whose shape follows other branches", free);
+    finding.count(
+        "of these, another text where a drawn child is dropped",
+        changed,
+    );
+    finding.enough(changed > 0, "models");
+}
+
+fn any_order(finding: &mut Finding) {
+    let mut family = Family::new(3206);
+    let mut models = 0;
+    for (vocab, tokens) in [(2, 3), (3, 3), (2, 4)] {
+        for _ in 0..4 {
+            let pair = Pair::random(&mut family, vocab, tokens);
+            for law in LAWS {
+                let mut rounds = Rounds::default();
+                let next = following(&pair);
+                let (trees, first) = ((&pair, law, &next as Next<'_>), Grown::root());
+                each_tree(trees, &first, &Rational::one(), &mut |nodes, chance| {
+                    rounds.verify_down((&pair, law), nodes, (0, chance));
+                });
+                let holds = rounds.is_lossless(&pair, &texts(vocab, tokens));
+                finding.require(holds, || format!("{law}: another text"));
+                models += 1;
+            }
+        }
+    }
+    finding.count("models, every tree, draft and coin", models);
+}
+
+/// Two children of the root, of which the second is dropped, and the node held for one of one child,
+/// where the draft gives it less than a half.
+fn dropping(pair: &Pair, law: SchemeName) -> Rounds {
+    let mut rounds = Rounds::default();
+    let two = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0, 2));
+    each_tree(
+        (pair, law, &two),
+        &Grown::root(),
+        &Rational::one(),
+        &mut |nodes, chance| {
+            let mut kept = nodes.to_vec();
+            let second = nodes[0].children.get(1).copied();
+            let is_dropped = second.is_some_and(|node| {
+                drafted(pair, &nodes[node].prefix) < Rational::one().over(&whole(2))
+            });
+            if is_dropped {
+                kept[0].children.truncate(1);
+                kept[0].count = Some(1);
+            }
+            let ends = ends(pair, law, &kept, &levels(&[0]));
+            rounds.see((&kept, chance), ends);
+        },
+    );
+    rounds
+}
+
+/// What the replay reads of a text.
+fn along<'a>(
+    model: &Model<'_>,
+    text: &[usize],
+    rows: &'a mut Vec<Vec<(usize, OfferedRows)>>,
+) -> Vec<TextToken<'a>> {
+    let mut counts: Vec<usize> = (model.shape.children.iter().copied())
+        .filter(|&count| count > 0)
+        .collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let places = text.len() - 1;
+    rows.clear();
+    rows.extend((0..places).map(|at| offered(model, &text[..at], &counts)));
+    let each = rows.iter().enumerate().map(|(at, rows)| TextToken {
+        rows,
+        token: text[at] as u32,
+        at: model.pair.rows(&text[..at]).map_or([0.0; 2], |rows| {
+            [0, 1].map(|of: usize| rows[of][text[at]].to_f64())
+        }),
+    });
+    each.collect()
+}
+
+fn offered(model: &Model<'_>, prefix: &[usize], counts: &[usize]) -> Vec<(usize, OfferedRows)> {
+    let Some([p, q]) = model.pair.rows(prefix) else {
+        return Vec::new();
+    };
+    let both = (
+        Target::from_rationals(p.clone()),
+        Draft::from_rationals(q.clone()),
+    );
+    let (Ok(p), Ok(q)) = both else {
+        return Vec::new();
+    };
+    let order = RatioOrder::of(&p, &q);
+    let rows = (p.probabilities(), q.probabilities());
+    let falling = Falling::of(rows, &order, &Heaviest::of(&q));
+    let Some(children) = model.law.entry().children else {
+        return Vec::new();
+    };
+    (counts.iter())
+        .map(|&n| (n, OfferedRows::of(&falling, children, n)))
+        .collect()
+}
+
+/// Calls for each text that the target can write with its chance and, by number of tokens, the
+/// chance that a round keeps them.
+fn each_kept(model: &Model<'_>, mut visit: impl FnMut(&[usize], &Rational, &[Rational])) {
+    for text in model.texts {
+        let p = target(model.pair, text, 0);
+        if p.is_nil() {
+            continue;
+        }
+        let ways = model.rounds.ways(model.pair, text);
+        let kept: Vec<Rational> = (0..ways.len())
+            .map(|depth| Rational::total(&ways[depth..]).over(&p))
+            .collect();
+        visit(text, &p, &kept);
+    }
+}
+
+fn replayed(finding: &mut Finding) {
+    let (mut texts, mut widest) = (0, 0.0f64);
+    each_model(3203, 2, |model| {
+        let mut reach = vec![0.0; model.shape.parent.len()];
+        each_kept(model, |text, _, kept| {
+            let mut rows = Vec::new();
+            let text = along(model, text, &mut rows);
+            let found = kept_from_leaves(model.shape, model.plan, &text, &mut reach);
+            for (found, kept) in found.iter().zip(kept) {
+                widest = widest.max((found - kept.to_f64()).abs());
+            }
+            texts += 1;
+        });
+    });
+    finding.count("texts, each by every tree, draft and coin", texts);
+    finding.require(widest < 1e-12, || {
+        format!("the replay is off by {widest:e}")
+    });
+    finding.enough(texts > 1000, "texts");
+}
+
+fn above_recursion(finding: &mut Finding) {
+    let (mut texts, mut more) = (0, 0);
+    each_model(3204, 3, |model| {
+        if model.law == SchemeName::STRATIFIED || model.root.len() > 1 {
+            return;
+        }
+        let shares = Shares::new(model);
+        each_kept(model, |text, _, kept| {
+            let down = shares.kept(model, text);
+            for (kept, down) in kept.iter().zip(&down) {
+                finding.require(kept >= down, || {
+                    format!("{} {text:?}: {kept}, from the root {down}", model.name)
+                });
+                more += u64::from(kept > down);
+            }
+            texts += 1;
+        });
+    });
+    finding.count("texts", texts);
+    finding.count("prefixes of which more is kept", more);
+    finding.enough(more > 50, "prefixes");
+}
+
+/// P(child k is kept, and is y) of a node alone, by prefix and number of children.
+struct Shares(BTreeMap<(Vec<usize>, usize), Vec<Vec<Rational>>>);
+
+impl Shares {
+    fn new(model: &Model<'_>) -> Self {
+        let (pair, law) = (model.pair, model.law);
+        let mut all = BTreeMap::new();
+        for (prefix, [p, _]) in pair.all_rows() {
+            for (node, &count) in model.shape.children.iter().enumerate() {
+                if count == 0 || model.shape.depth[node] != prefix.len() {
+                    continue;
+                }
+                // The root's levels are for the root.
+                let one = levels(&[0]);
+                let root = if node == 0 { &model.root } else { &one };
+                let mut shares = vec![vec![Rational::zero(); p.len()]; count];
+                let first = [Grown {
+                    prefix: prefix.clone(),
+                    ..Grown::root().remove(0)
+                }];
+                let next = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0, count));
+                each_tree(
+                    (pair, law, &next),
+                    &first,
+                    &Rational::one(),
+                    &mut |nodes, chance| {
+                        let mut left = chance.clone();
+                        for end in ends(pair, law, nodes, root) {
+                            let mass = left.times(&end.chance);
+                            left = left.minus(&mass);
+                            if let (Some(&rank), Some(&token)) =
+                                (nodes[end.node].ranks.first(), nodes[end.node].prefix.last())
+                            {
+                                shares[rank][token].gain(&mass);
+                            }
+                        }
+                    },
+                );
+                all.insert((prefix.clone(), count), shares);
+            }
+        }
+        Self(all)
+    }
+
+    /// What verification from the root keeps of a text, by number of tokens.
+    fn kept(&self, model: &Model<'_>, text: &[usize]) -> Vec<Rational> {
+        let mut kept = vec![Rational::zero(); text.len()];
+        let mut reach = vec![Rational::zero(); model.shape.parent.len()];
+        reach[0] = Rational::one();
+        for (node, &depth) in model.shape.depth.iter().enumerate() {
+            kept[depth].gain(&reach[node].clone());
+            let (prefix, count) = (text[..depth].to_vec(), model.shape.children[node]);
+            let (Some(shares), Some([p, _])) = (
+                self.0.get(&(prefix, count)),
+                model.pair.rows(&text[..depth]),
+            ) else {
+                continue;
+            };
+            for (rank, share) in shares.iter().enumerate() {
+                let share = share[text[depth]].over(&p[text[depth]]);
+                reach[model.shape.child(node, rank)] = reach[node].times(&share);
+            }
+        }
+        kept
+    }
+}
+
+fn bounded(finding: &mut Finding) {
+    let (mut models, mut attained, mut widest) = (0, 0, 0.0f64);
+    each_model(3205, 2, |model| {
+        let (mut kept_in_all, mut most_in_all) = (Rational::zero(), Rational::zero());
+        each_kept(model, |text, p, kept| {
+            let mut rows = Vec::new();
+            let by_rows = most_kept(model.shape, &along(model, text, &mut rows));
+            for (depth, kept) in kept.iter().enumerate().skip(1) {
+                let prefix = &text[..depth];
+                let chance = target(model.pair, prefix, 0);
+                let drafted = model.rounds.drafted.get(prefix).cloned();
+                let drafted = drafted.unwrap_or_else(Rational::zero);
+                let most = drafted.smaller(&chance).over(&chance);
+                widest = widest.max((most.to_f64() - by_rows[depth - 1]).abs());
+                kept_in_all.gain(&kept.times(p));
+                most_in_all.gain(&most.times(p));
+            }
+        });
+        finding.require(kept_in_all <= most_in_all, || {
+            format!("{}: {kept_in_all}, above {most_in_all}", model.name)
+        });
+        attained += u64::from(kept_in_all == most_in_all);
+        models += 1;
+    });
+    finding.count("models", models);
+    finding.count("of these, models that attain the bound", attained);
+    finding.require(widest < 1e-12, || {
+        format!("rows on the text say {widest:e} else")
+    });
+}
