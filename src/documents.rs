@@ -280,6 +280,7 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         "README.md",
         &[
             ("finding", findings::first_lines()),
+            ("demo", findings::demo()),
             ("claims", claims()),
             ("problems", problems().to_string()),
         ],

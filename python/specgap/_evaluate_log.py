@@ -343,9 +343,12 @@ def evaluate_log(
         refuse_law(name, scheme)
     if samples < 1:
         raise ValueError(f"samples is {samples}; at least 1 output is drawn")
+    cuts: dict[str, Any] = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "cut_order": cut_order}
     if temperature is None:
-        usual = _native.usual_temperatures([rows._native])
+        usual, kept = _native.usual_serving([rows._native])
         temperature = usual[0] if len(usual) == 1 else 1.0
+        if (top_k, top_p, min_p) == (None, None, None):
+            cuts = kept
     given = _numbers(temperature, "temperature")
     if len(given) != 1:
         raise ValueError(
@@ -362,10 +365,7 @@ def evaluate_log(
         schemes=cast("LawName", law),
         verifiers=[] if own else cast("list[RuleName] | None", _names(compare)),
         seed=seed,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        cut_order=cut_order,
+        **cuts,
     )
     asked = _of_logs(asked, [rows])
     function: Callable[..., Any]

@@ -808,7 +808,7 @@ def gap(
         return Summary(native), None if columns is None else Positions(columns)
 
     rows = sum(log.positions for log in every)
-    rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_temperatures(every))
+    rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_serving(every)[0])
     summary, table = summed(rows <= _SMALL_TABLE if positions is None else positions)
     return summary._report(said, positions=table, again=lambda: summed(True)[1])
 

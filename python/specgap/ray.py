@@ -70,7 +70,9 @@ def shards(
     if asked.get("temperature") is None:
         # That of all logs, which no stretch of one could know.
         logs = [opened(path, vocabulary, asked.get("metadata"))._native for path in several]
-        asked["temperature"] = _native.usual_temperatures(logs)
+        asked["temperature"], kept = _native.usual_serving(logs)
+        if all(asked.get(cut) is None for cut in ("top_k", "top_p", "min_p")):
+            asked.update({name: value for name, value in kept.items() if value is not None})
     rows = [
         {"path": _everywhere(path), "index": index + 1, "count": count, "asked": asked}
         for path in several

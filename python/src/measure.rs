@@ -710,10 +710,20 @@ fn cite(report: Option<&str>) -> PyResult<String> {
     Ok(report::cite::bibtex(data.as_ref()))
 }
 
-/// The temperatures that are measured of logs where none are asked for.
+/// The temperatures that are measured of logs, and what is kept of rows, where neither is asked for.
 #[pyfunction]
-fn usual_temperatures(logs: Vec<PyRef<'_, Log>>) -> PyResult<Vec<f64>> {
-    Ok(Settings::usual_temperatures(&opened(&logs)?))
+fn usual_serving<'py>(
+    py: Python<'py>,
+    logs: Vec<PyRef<'_, Log>>,
+) -> PyResult<(Vec<f64>, Bound<'py, PyDict>)> {
+    let logs = opened(&logs)?;
+    let cuts = Settings::usual_cuts(&logs);
+    let kept = PyDict::new(py);
+    kept.set_item("top_k", cuts.top_k)?;
+    kept.set_item("top_p", cuts.top_p)?;
+    kept.set_item("min_p", cuts.min_p)?;
+    kept.set_item("cut_order", cuts.cut_order.map(|order| order.to_string()))?;
+    Ok((Settings::usual_temperatures(&logs), kept))
 }
 
 /// The mean over positions and its interval of 95%, as reports have them: of a number and a
@@ -761,7 +771,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(drafter, module)?)?;
     module.add_function(wrap_pyfunction!(cut_order, module)?)?;
-    module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
+    module.add_function(wrap_pyfunction!(usual_serving, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;
     module.add_function(wrap_pyfunction!(strange_draft, module)?)

@@ -8,13 +8,18 @@ use crate::gap::GapError;
 use crate::log::Log;
 use crate::report::gap::page;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The shipped log, compiled in: a demo needs no network, model or checkout.
-const INDEX: &str = include_str!("../../models/logs/smollm2-demo/log.json");
-const SHARDS: [&[u8]; 1] = [include_bytes!(
-    "../../models/logs/smollm2-demo/shard-00000.safetensors"
-)];
+/// The shipped log, compiled in: a demo needs no network, model or checkout. Its rows list all that its
+/// sampler keeps.
+const INDEX: &str = include_str!("../../models/logs/smollm2-chat/log.json");
+const SHARDS: [&[u8]; 2] = [
+    include_bytes!("../../models/logs/smollm2-chat/shard-00000.safetensors"),
+    include_bytes!("../../models/logs/smollm2-chat/shard-00001.safetensors"),
+];
+const NAME: &str = "smollm2-chat";
+/// Where a checkout has it.
+const SHIPPED: &str = "models/logs/smollm2-chat";
 
 /// Arguments of `specgap demo`.
 #[derive(Args, Debug)]
@@ -29,10 +34,25 @@ pub struct DemoArgs {
 
 pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError> {
     check_folder(&args.out)?;
-    let log = Log::embedded("smollm2-demo".as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
+    let log = Log::embedded(NAME.as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
     let report = measure(log, &args.measure, "specgap demo", common)?;
-    let page = page(&report);
+    let mut page = page(&report);
+    if Path::new(SHIPPED).join("log.json").exists() {
+        page.next = next();
+    }
     write_together(&args.out, &page_files(&page, &report)?)?;
     print_report(&report, &page, Some(&args.out), common)?;
     Ok(Verdict::Agrees)
+}
+
+/// The next command, as it is typed where this one was.
+fn next() -> String {
+    // Cargo says so to what it runs.
+    let program = match std::env::var_os("CARGO_PKG_NAME") {
+        Some(_) => "cargo run --release --",
+        None => "specgap",
+    };
+    format!(
+        "{program} length {SHIPPED} --cost-ratio 0.05 says how many tokens to draft, and tree which tree"
+    )
 }

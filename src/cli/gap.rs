@@ -130,7 +130,7 @@ pub struct MeasureArgs {
     /// Temperature of both models, at which the text is drawn.
     ///
     /// Each is measured; at 0 both draw their most probable token [default: the one at which the
-    /// log's text was sampled; 0.7,1.0 if it does not say].
+    /// log's text was sampled, with its cuts; 0.7,1.0 if it does not say].
     #[arg(
         long,
         value_name = "T,...",

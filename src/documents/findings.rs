@@ -119,10 +119,22 @@ pub(super) fn first() -> String {
     )
 }
 
-/// Breaks that into lines of a first page.
+/// Returns what the demo says first.
+pub(super) fn demo() -> String {
+    let page = text("reports/demo/report.md");
+    let title = page.lines().next().unwrap().trim_start_matches("# ");
+    let (_, says) = title.split_once(": ").unwrap();
+    lines(&format!("The demo says of its pair: {says}."))
+}
+
+/// The finding in lines of a first page.
 pub(super) fn first_lines() -> String {
+    lines(&first())
+}
+
+fn lines(text: &str) -> String {
     let mut lines = vec![String::new()];
-    for word in first().split(' ') {
+    for word in text.split(' ') {
         let line = lines.last_mut().unwrap();
         if line.len() + word.len() > 108 {
             lines.push(word.to_owned());

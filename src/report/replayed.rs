@@ -1,6 +1,7 @@
 //! What reports on replayed text say alike.
 
 use super::files::with_models;
+use super::gap::cuts::served;
 use super::{cautions, sections};
 use crate::gap::Surprise;
 use crate::page::words::{count, counted, temperature};
@@ -15,10 +16,11 @@ pub(super) const FEW: usize = 10;
 /// Says how much text of which models it is.
 pub(super) fn subtitle(of: &MeasuredTexts) -> String {
     let extent = format!(
-        "{} of {}, temperature {}",
+        "{} of {}, temperature {}{}",
         counted(of.positions, "position"),
         counted(of.clusters, "prompt"),
-        temperature(of.temperature)
+        temperature(of.temperature),
+        served(of.cuts, &[of.temperature])
     );
     with_models(extent, of.logs.iter().map(|log| &log.metadata))
 }

@@ -345,13 +345,13 @@ fn text_that_is_not_what_the_identities_need_is_refused() {
             r#"{"sampling": {"temperature": 1.0, "top_p": 0.9}}"#,
             None,
             |_| {},
-            "drawn with top-p 0.9, not from the rows",
+            "drawn from it at temperature 1 with top-p 0.9",
         ),
         (
-            r#"{"sampling": {"temperature": 1.0, "top_k": 40}}"#,
+            r#"{"sampling": {"temperature": 1.0, "top_k": 1}}"#,
             None,
             |_| {},
-            "without ⟨top-k⟩ and ⟨top-p⟩",
+            "drawn from it at temperature 1 with top-k 1",
         ),
         (
             DRAWN,

@@ -622,7 +622,7 @@ fn the_demo_needs_nothing_but_itself() {
     let json = std::fs::read_to_string(path.join("out/demo/report.json")).unwrap();
     let report: GapReport = serde_json::from_str(&json).unwrap();
     assert!(report.positions > 100 && report.logs[0].vocabulary > 40_000);
-    assert_eq!(report.logs[0].name, "smollm2-demo");
+    assert_eq!(report.logs[0].name, "smollm2-chat");
     let command = "specgap demo --drafts 1 --temperature 1.0";
     assert_eq!(report.command, command);
     assert!(path.join("out/demo/report.html").exists());

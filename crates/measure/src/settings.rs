@@ -246,6 +246,17 @@ impl Settings {
         }
     }
 
+    /// What is kept of rows where neither temperatures nor cuts are asked for: what was kept as all
+    /// logs' texts were sampled; everything where they differ, or do not say it.
+    pub fn usual_cuts(logs: &[Log]) -> Cuts {
+        let mut all = logs.iter().map(Cuts::of_text);
+        let first = all.next().unwrap_or_default();
+        match all.all(|cuts| cuts == first) {
+            true => first,
+            false => Cuts::default(),
+        }
+    }
+
     /// Schemes that a log's rows can make, which have an optimum in a report.
     pub fn all_schemes() -> Vec<SchemeName> {
         schemes().collect()

@@ -126,6 +126,9 @@ impl Asked {
         }
         if self.at_their_own {
             self.settings.temperatures = Settings::usual_temperatures(&logs);
+            if self.settings.cuts.keep_all() {
+                self.settings.cuts = Settings::usual_cuts(&logs);
+            }
         }
         self.settings.ordered(&logs)?;
         if self.paired {

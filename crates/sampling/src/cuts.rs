@@ -1,7 +1,7 @@
 //! What a sampler keeps of a row.
 
 use serde::{Deserialize, Serialize};
-use specgap_log::log::{CutOrder, Log, Sampling};
+use specgap_log::log::{CutOrder, Log, Sampling, UnlistedTokens};
 
 /// What an engine keeps of a row before it draws: all of these in a [`CutOrder`], each of what
 /// those before it left, and what is left is renormalised.
@@ -57,6 +57,17 @@ impl Cuts {
     /// Their order: the default where none is told.
     pub fn order(self) -> CutOrder {
         self.cut_order.unwrap_or_default()
+    }
+
+    /// Returns what was kept of a log's rows as its text was sampled. Rows of all that can be drawn are
+    /// what was left, and not cut again.
+    pub fn of_text(log: &Log) -> Self {
+        let metadata = log.metadata();
+        let sampling = metadata.sampling.as_ref().filter(|_| log.has_tokens());
+        match metadata.unlisted {
+            Some(UnlistedTokens::NeverDrawn) => Self::default(),
+            _ => sampling.map_or_else(Self::default, |one| Self::from(one).effective()),
+        }
     }
 
     /// Takes another's order, if it has none of its own.

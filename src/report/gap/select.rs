@@ -161,7 +161,7 @@ pub(super) fn sampled_at(report: &GapReport) -> Option<f64> {
 }
 
 /// The (temperature, n) that summaries speak of: the temperature nearest to that of
-/// the text, or to 1 where that is not known; and the most drafts up to 3, or else
+/// the text, or to 1 where that is not known; and the most drafts up to 4, or else
 /// the fewest.
 pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
     let wanted = sampled_at(report).unwrap_or(1.0);
@@ -175,7 +175,7 @@ pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
             .filter(|cell| cell.temperature == temperature)
     };
     let all = || here().map(|cell| cell.drafts);
-    let drafts = all().filter(|&n| n <= 3).max().or(all().min())?;
+    let drafts = all().filter(|&n| n <= 4).max().or(all().min())?;
     Some((temperature, drafts))
 }
 

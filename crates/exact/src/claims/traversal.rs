@@ -205,7 +205,7 @@ fn levels(of: &[u32]) -> Vec<Rational> {
         .collect()
 }
 
-/// Where a drawn tree's round may end.
+/// Returns where a drawn tree's round may end.
 fn ends(pair: &Pair, law: SchemeName, nodes: &[Grown], root: &[Rational]) -> Vec<TreeEnd> {
     let drawn = nodes.iter().map(|node| {
         let (p, q) = (pair.rows(&node.prefix), draft(pair, &node.prefix));
@@ -291,7 +291,7 @@ impl Rounds {
         }
     }
 
-    /// What comes out behind the tokens that are kept.
+    /// Adds what comes out behind the tokens that are kept.
     fn gain_ends(&mut self, kept: &[usize], law: &[Rational], mass: &Rational) {
         for (token, p) in law.iter().enumerate() {
             let key = [kept, &[token]].concat();
@@ -472,7 +472,7 @@ fn dropping(pair: &Pair, law: SchemeName) -> Rounds {
     rounds
 }
 
-/// What the replay reads of a text.
+/// Returns what the replay reads of a text.
 fn along<'a>(
     model: &Model<'_>,
     text: &[usize],
@@ -622,7 +622,7 @@ impl Shares {
         Self(all)
     }
 
-    /// What verification from the root keeps of a text, by number of tokens.
+    /// Returns what verification from the root keeps of a text, by number of tokens.
     fn kept(&self, model: &Model<'_>, text: &[usize]) -> Vec<Rational> {
         let mut kept = vec![Rational::zero(); text.len()];
         let mut reach = vec![Rational::zero(); model.shape.parent.len()];

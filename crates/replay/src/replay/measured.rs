@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use specgap_core::scheme::EngineName;
 use specgap_log::log::{FileDigest, Log, Metadata};
 use specgap_measure::{DraftFit, Surprise};
+use specgap_sampling::Cuts;
 use specgap_statistics::advice::Assumed;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
@@ -33,6 +34,10 @@ pub struct MeasuredTexts {
     pub clusters: usize,
     /// The temperature at which the text was drawn, and of all numbers.
     pub temperature: f64,
+    /// What was kept of both rows, and renormalised, before a token was drawn, as logs say that their
+    /// text was sampled. Absent where nothing was cut, or rows are what was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuts: Option<Cuts>,
     /// Tokens of the text that their rows do not list.
     pub unlisted: usize,
     /// Positions at which the log has no row of the draft.
@@ -100,6 +105,7 @@ pub(super) fn measured(
         texts: texts.texts.len(),
         clusters: texts.clusters,
         temperature: texts.temperature,
+        cuts: Some(texts.served).filter(|cuts| !cuts.keep_all()),
         unlisted: texts.unlisted(),
         without_draft: texts.lacking(),
     }

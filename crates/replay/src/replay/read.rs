@@ -4,12 +4,12 @@ use super::ReplayError;
 use super::asked::Answers;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
-use super::rows::{Question, Read, Task, Workspace, cut_shares, shares, softmax};
+use super::rows::{Question, Read, ServedRows, Task, Workspace};
 use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
 use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
-use specgap_sampling::{Cuts, Lists, Logged, Model};
+use specgap_sampling::{Cuts, Lists, Model};
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
@@ -56,6 +56,9 @@ impl Text {
 pub struct Texts {
     /// The temperature at which they were drawn.
     pub temperature: f64,
+    /// What was kept of the target's row before a token was drawn from it, and of the draft's where
+    /// nothing else is asked for.
+    pub(super) served: Cuts,
     /// What was kept of the draft's row before a token was drafted from it.
     cuts: Cuts,
     /// The texts, by prompt.
@@ -81,11 +84,13 @@ pub struct Texts {
 
 impl Texts {
     /// Reads the texts of some logs. `temperature`, if given, has to be the one at which
-    /// they were drawn; `progress` is told of positions as they are done.
+    /// they were drawn; `progress` is told of positions as they are done. Rows are cut as the text
+    /// was sampled, which the log says; those that list all that can be drawn are not cut again.
     ///
     /// # Errors
     /// Logs without sampled tokens, prompts or places in the text; texts drawn at another
-    /// temperature, at temperature 0, or from part of the target's tokens; texts with gaps;
+    /// temperature or with other cuts, or at temperature 0; lists that are too short for the cut;
+    /// texts with gaps;
     /// tokens to which the target gives no probability; rows that are refused; rollouts that
     /// do not fit their positions, or of another temperature. Each names the log, and the
     /// position where there is one, and says what to do.
@@ -141,7 +146,15 @@ impl Texts {
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
             let refused = |message: String| Err(ReplayError::of_log(log, message));
-            let drawn = drawn_at(log, temperature)?;
+            let (drawn, served) = drawn_at(log, temperature)?;
+            if index > 0 && served != all.served {
+                return refused(format!(
+                    "its text was drawn {}, and that of the log before it {}; replay them one by one",
+                    kept_in_words(served, drawn),
+                    kept_in_words(all.served, all.temperature)
+                ));
+            }
+            all.served = served;
             if index > 0 && drawn != all.temperature {
                 return refused(format!(
                     "its text was drawn at temperature {drawn}, and that of the log before it at \
@@ -182,6 +195,11 @@ impl Texts {
             log.refuse_other_forms()?;
             log.refuse_masked_lists()?;
         }
+        if all.cuts.keep_all() {
+            all.cuts = all.served;
+        }
+        // They were drawn from whole rows.
+        let rollouts = rollouts && all.served.keep_all();
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
             let rollouts = if with_rollouts { log.rollouts()? } else { None };
@@ -204,15 +222,15 @@ impl Texts {
     ) -> Result<(), ReplayError> {
         let Workspace {
             mut row,
-            mut logits,
             mut target,
             mut draft,
             mut room,
             ..
         } = Workspace::default();
+        let lists: Vec<_> = logs.iter().map(lists_of).collect::<Result<_, _>>()?;
         for &number in &text.numbers {
             let mut here = number;
-            let Some(log) = logs.iter().find(|log| {
+            let Some((log, lists)) = logs.iter().zip(&lists).find(|(log, _)| {
                 let inside = here < log.positions();
                 here -= if inside { 0 } else { log.positions() };
                 inside
@@ -221,22 +239,21 @@ impl Texts {
             };
             log.read(here, &mut row)?;
             log.mask_target(here, &mut row)?;
-            let rule = softmax(log, self.temperature);
-            let logged = Logged {
-                lists: None,
-                applied: log.metadata().applied(),
-                row: &row,
+            let rows = ServedRows {
+                lists: lists.as_ref(),
+                log,
+                temperature: self.temperature,
+                cuts: [self.served, self.cuts],
             };
-            shares(Model::Target, &rule, &row, &mut logits, &mut target)
-                .and_then(|()| match self.cuts.keep_all() {
-                    true => shares(Model::Draft, &rule, &row, &mut logits, &mut draft),
-                    false => {
-                        let (cuts, at) = (self.cuts, self.temperature);
-                        cut_shares(cuts, at, logged, &mut room, &mut draft).map(|_| ())
-                    }
-                })
+            let mut fill = |model, out| rows.fill(model, &row, &mut room, out);
+            fill(Model::Target, &mut target)
+                .and_then(|_| fill(Model::Draft, &mut draft))
                 .map_err(|message| ReplayError::of_position(log, here, message))?;
-            let token = row.token.and_then(|token| usize::try_from(token).ok());
+            let place = |token: i64| match row.token_ids.is_empty() {
+                true => usize::try_from(token).ok(),
+                false => (row.token_ids.iter()).position(|&id| i64::from(id) == token),
+            };
+            let token = row.token.and_then(place);
             let rows = Rows {
                 target: &target,
                 draft: &draft,
@@ -408,7 +425,7 @@ impl Texts {
             rollouts,
             before: before as u64,
             temperature: self.temperature,
-            cuts: self.cuts,
+            cuts: [self.served, self.cuts],
             lists,
         };
         let mut views = Vec::<Log>::new();
@@ -590,6 +607,7 @@ impl Texts {
             texts: texts.collect(),
             clusters,
             temperature: self.temperature,
+            served: self.served,
             cuts: self.cuts,
             depths: self.depths,
             untold: self.untold,
@@ -687,8 +705,16 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// The temperature at which a log's text was drawn from the whole target.
-fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
+fn kept_in_words(cuts: Cuts, temperature: f64) -> String {
+    match cuts.keep_all() {
+        true => "from whole rows".to_owned(),
+        false => format!("with {}", cuts.in_words(&[temperature])),
+    }
+}
+
+/// The temperature at which a log's text was drawn, and what was kept of the target's rows that are
+/// logged.
+fn drawn_at(log: &Log, asked: Option<f64>) -> Result<(f64, Cuts), ReplayError> {
     let refused = |message: String| Err(ReplayError::of_log(log, message));
     if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
         return refused(format!(
@@ -712,7 +738,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     }
     let Some(sampling) = &log.metadata().sampling else {
         return match asked {
-            Some(asked) => Ok(asked),
+            Some(asked) => Ok((asked, Cuts::default())),
             None => refused(
                 "does not say how its tokens were drawn; if they were drawn from the whole target \
                  at temperature T, say so with ⟨temperature T⟩"
@@ -720,19 +746,6 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
             ),
         };
     };
-    let cut = [
-        sampling.top_k.map(|k| format!("top-k {k}")),
-        sampling.top_p.map(|p| format!("top-p {p}")),
-        sampling.min_p.map(|p| format!("min-p {p}")),
-    ];
-    let cut: Vec<String> = cut.into_iter().flatten().collect();
-    if !cut.is_empty() {
-        return refused(format!(
-            "its text was drawn with {}, not from the rows that are logged; every identity needs \
-             text drawn from the target's whole row: capture without ⟨top-k⟩ and ⟨top-p⟩",
-            cut.join(" and ")
-        ));
-    }
     let drawn = sampling.temperature;
     if drawn <= 0.0 {
         return refused(
@@ -747,7 +760,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
              identity needs text drawn at the temperature it is about: capture with \
              ⟨temperature {asked}⟩"
         )),
-        _ => Ok(drawn),
+        _ => Ok((drawn, Cuts::of_text(log))),
     }
 }
 

@@ -8,7 +8,7 @@ use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
 use specgap_measure::{Singles, Surprised};
 use specgap_number::distribution::{Rows, Softmax};
 use specgap_row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
-use specgap_sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
+use specgap_sampling::{Cuts, Lists, Logged, Model, Room, Serving};
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
 /// column of the text's token, and a number that no other position of all logs has. Tokens that a row
@@ -34,7 +34,6 @@ pub(super) struct Read {
 #[derive(Default)]
 pub(super) struct Workspace {
     pub(super) row: Row,
-    pub(super) logits: Vec<f64>,
     pub(super) target: Vec<f64>,
     pub(super) draft: Vec<f64>,
     pub(super) room: Room,
@@ -45,8 +44,8 @@ pub(super) struct Workspace {
 pub(super) struct Task<'a> {
     pub(super) log: &'a Log,
     pub(super) temperature: f64,
-    /// What is kept of the draft's row before a token is drafted from it.
-    pub(super) cuts: Cuts,
+    /// What is kept of the target's row, and of the draft's, before a token is drawn.
+    pub(super) cuts: [Cuts; 2],
     pub(super) lists: Option<Lists>,
     /// Which tokens tell whether the text was drawn from the rows.
     pub(super) singles: Singles,
@@ -63,38 +62,42 @@ pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
     }
 }
 
-/// p or q of the listed tokens, over their sum.
-pub(super) fn shares(
-    model: Model,
-    rule: &Softmax,
-    row: &Row,
-    logits: &mut Vec<f64>,
-    shares: &mut Vec<f64>,
-) -> Result<(), String> {
-    let (what, entries, kind) = match model {
-        Model::Target => ("target", &row.target, row.target_kind),
-        Model::Draft => ("draft", &row.draft, row.draft_kind),
-    };
-    let found = probabilities(entries, kind, rule, logits, shares);
-    found.map_err(|error| format!("{what}: {error}"))
+/// Rows of a log as they were sampled from.
+pub(super) struct ServedRows<'a> {
+    pub(super) log: &'a Log,
+    pub(super) lists: Option<&'a Lists>,
+    pub(super) temperature: f64,
+    /// What is kept of the target's row, and of the draft's.
+    pub(super) cuts: [Cuts; 2],
 }
 
-/// q of the listed tokens behind cuts, over the sum of those that are kept for certain; gives what
-/// is known of tokens that the row does not tell.
-pub(super) fn cut_shares(
-    cuts: Cuts,
-    temperature: f64,
-    logged: Logged<'_>,
-    room: &mut Room,
-    shares: &mut Vec<f64>,
-) -> Result<Unlisted, String> {
-    let serving = Serving {
-        model: Model::Draft,
-        temperature,
-        cuts,
-        own: true,
-    };
-    logged.fill(serving, room, shares)
+impl ServedRows<'_> {
+    /// Fills p or q of the listed tokens, over the sum of those that are kept for certain; gives what is
+    /// known of tokens that the row does not tell.
+    pub(super) fn fill(
+        &self,
+        model: Model,
+        row: &Row,
+        room: &mut Room,
+        out: &mut Vec<f64>,
+    ) -> Result<Unlisted, String> {
+        let [target, draft] = self.cuts;
+        let logged = Logged {
+            lists: self.lists,
+            applied: self.log.metadata().applied(),
+            row,
+        };
+        let serving = Serving {
+            model,
+            temperature: self.temperature,
+            cuts: match model {
+                Model::Target => target,
+                Model::Draft => draft,
+            },
+            own: draft != target,
+        };
+        logged.fill(serving, room, out)
+    }
 }
 
 impl Task<'_> {
@@ -157,7 +160,6 @@ impl Task<'_> {
         let Workspace {
             scan,
             row,
-            logits,
             target,
             draft,
             room,
@@ -172,7 +174,10 @@ impl Task<'_> {
              texts",
         )?;
         let rule = softmax(self.log, self.temperature);
-        let unlisted = self.fill(&rule, row, (logits, room), [&mut *target, &mut *draft])?;
+        let unlisted = self.fill(row, room, [&mut *target, &mut *draft])?;
+        // All that can be drawn is listed.
+        let is_told = unlisted.iter().all(|one| *one == Unlisted::NONE)
+            && target.iter().chain(&*draft).all(|share| !share.is_nan());
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
@@ -194,8 +199,9 @@ impl Task<'_> {
         if p <= 0.0 {
             return Err(format!(
                 "the target gives probability 0 to token {token}, which is logged as drawn from it \
-                 at temperature {}; the text is not this target's, or was drawn otherwise",
-                self.temperature
+                 at temperature {}{}; the text is not this target's, or was drawn otherwise",
+                self.temperature,
+                kept(self.cuts[0], self.temperature)
             ));
         }
         let ratio_bounds = ratio_bounds(listed, unlisted);
@@ -220,7 +226,8 @@ impl Task<'_> {
         let [target_rest, draft_rest] = rests;
         let listed_mass = [1.0 - target_rest, 1.0 - draft_rest];
         let common = specgap_entries::common(target, draft, listed_mass);
-        let covered = row.covered.or_else(|| {
+        let of_target = |of: Option<f64>| of.filter(|_| self.cuts[0].keep_all());
+        let covered = of_target(row.covered).or_else(|| {
             let ids = self.log.sub_vocabulary().filter(|_| self.lists.is_none())?;
             let mass = |&id: &u32| target.get(id as usize).copied().unwrap_or(0.0);
             Some(ids.iter().map(mass).sum::<f64>().min(1.0))
@@ -228,15 +235,19 @@ impl Task<'_> {
         let likeliest = likeliest(self.lists.as_ref(), row);
         let overlap = (common + target_rest.min(draft_rest)).min(1.0);
         // What a log says of the whole row is not about a cut one.
-        let said = |of: Option<f64>| of.filter(|_| self.cuts.keep_all());
-        let exact_overlap =
-            said(row.overlap).or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
-        let rest = self.rest(row, [&*target, &*draft], unlisted);
-        let p_hit = row.p_hit.or_else(|| match self.lists {
-            None => likeliest.map(|at| target[at]),
-            Some(_) => None,
+        let is_uncut = self.cuts.iter().all(|cuts| cuts.keep_all());
+        let said = |of: Option<f64>| of.filter(|_| is_uncut);
+        let exact_overlap = said(row.overlap).or(is_told.then_some(overlap));
+        let rest = match is_told {
+            true => Rest::None,
+            false => rest([&*target, &*draft], unlisted),
+        };
+        let p_hit = of_target(row.p_hit).or_else(|| match is_told || self.lists.is_none() {
+            true => likeliest.map(|at| target[at]),
+            false => None,
         });
-        let [asked, apart] = self.answers([target, draft], unlisted, place, number, scan)?;
+        let open = (!is_told).then_some(unlisted);
+        let [asked, apart] = self.answers([target, draft], open, place, number, scan)?;
         // Lists of which nothing but the text's own token is sure.
         let mut bare = (self.lists.as_ref().and_then(Lists::tops))
             .unwrap_or([1; 2])
@@ -289,31 +300,26 @@ impl Task<'_> {
     /// Shares of the listed tokens, and what is known of the others.
     fn fill(
         &self,
-        rule: &Softmax,
         row: &Row,
-        (logits, room): (&mut Vec<f64>, &mut Room),
+        room: &mut Room,
         [target, draft]: [&mut Vec<f64>; 2],
     ) -> Result<[Unlisted; 2], String> {
-        // Whole rows of the target are those of the depth before, and nothing changed them.
-        if self.log.depth() == 1 || self.lists.is_some() {
-            shares(Model::Target, rule, row, logits, target)?;
-        }
-        let mut unlisted = match &self.lists {
-            Some(lists) => lists.unlisted(row, self.temperature),
-            None => [Unlisted::NONE; 2],
+        let rows = ServedRows {
+            log: self.log,
+            lists: self.lists.as_ref(),
+            temperature: self.temperature,
+            cuts: self.cuts,
         };
+        // Whole rows of the target are those of the depth before, and nothing changed them.
+        let mut unlisted = [Unlisted::NONE; 2];
+        if self.log.depth() == 1 || self.lists.is_some() {
+            unlisted[0] = rows.fill(Model::Target, row, room, target)?;
+        }
         if row.lacks_draft {
             draft.clone_from(&row.draft);
             unlisted[1] = Unlisted::ALL;
-        } else if self.cuts.keep_all() {
-            shares(Model::Draft, rule, row, logits, draft)?;
         } else {
-            let logged = Logged {
-                lists: self.lists.as_ref(),
-                applied: self.log.metadata().applied(),
-                row,
-            };
-            unlisted[1] = cut_shares(self.cuts, self.temperature, logged, room, draft)?;
+            unlisted[1] = rows.fill(Model::Draft, row, room, draft)?;
         }
         Ok(unlisted)
     }
@@ -332,7 +338,7 @@ impl Task<'_> {
             0 => (&logged.target, logged.target_kind),
             _ => (&logged.draft, logged.draft_kind),
         };
-        let is_whole = (row == 0 || self.cuts.keep_all())
+        let is_whole = self.cuts[row].keep_all()
             && kind == RowKind::LogProbabilities
             && self.lists.is_some()
             && temperature == 1.0
@@ -344,30 +350,13 @@ impl Task<'_> {
             .map(|entry| entry.exp())
     }
 
-    /// Returns what is known of the tokens that the rows do not list.
-    fn rest(&self, row: &Row, [target, draft]: [&[f64]; 2], unlisted: [Unlisted; 2]) -> Rest {
-        if self.lists.is_none() && !row.lacks_draft {
-            return Rest::None;
-        }
-        let mut known = unlisted.iter();
-        let is_known = known.all(|one| one.is_known() && one.largest.is_finite())
-            && target.iter().chain(draft).all(|mass| !mass.is_nan());
-        if is_known {
-            Rest::Known {
-                heaviest: heavier(draft, unlisted[1]),
-            }
-        } else {
-            Rest::Open
-        }
-    }
-
     /// Answers to what else is asked of a position's rows: where all tokens that are not
     /// listed are common to both rows, and where those of the two rows are apart. The shares
     /// of the listed tokens are given, and may be changed.
     fn answers(
         &self,
         [target, draft]: [&mut Vec<f64>; 2],
-        unlisted: [Unlisted; 2],
+        unlisted: Option<[Unlisted; 2]>,
         place: Option<usize>,
         number: usize,
         scan: &mut Scan,
@@ -375,14 +364,16 @@ impl Task<'_> {
         let Some(question) = self.question else {
             return Ok([None, None]);
         };
-        let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
         let column = place.unwrap_or(target.len());
         let number = self.before + number as u64;
         let listed = target.len();
-        if self.lists.is_none() {
+        let Some(unlisted) = unlisted else {
             let asked = question(scan, Rows { target, draft }, column, number)?;
-            return Ok([Some(asked), None]);
-        }
+            // Of a log of lists all positions have both.
+            let apart = self.lists.as_ref().map(|_| asked.clone());
+            return Ok([Some(asked), apart]);
+        };
+        let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
             for mass in row.iter_mut() {
                 *mass = if mass.is_nan() {
@@ -404,6 +395,26 @@ impl Task<'_> {
         draft.insert(listed, 0.0);
         let apart = question(scan, Rows { target, draft }, column, number)?;
         Ok([Some(asked), Some(apart)])
+    }
+}
+
+/// Returns what is known of the tokens that rows do not tell.
+fn rest([target, draft]: [&[f64]; 2], unlisted: [Unlisted; 2]) -> Rest {
+    let mut known = unlisted.iter();
+    let is_known = known.all(|one| one.is_known() && one.largest.is_finite())
+        && target.iter().chain(draft).all(|mass| !mass.is_nan());
+    match is_known {
+        true => Rest::Known {
+            heaviest: heavier(draft, unlisted[1]),
+        },
+        false => Rest::Open,
+    }
+}
+
+fn kept(cuts: Cuts, temperature: f64) -> String {
+    match cuts.keep_all() {
+        true => String::new(),
+        false => format!(" with {}", cuts.in_words(&[temperature])),
     }
 }
 
