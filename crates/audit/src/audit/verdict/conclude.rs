@@ -55,6 +55,8 @@ pub(crate) struct Weighed<'a> {
     /// ln of e-values: of the rule and of outputs, beyond what honest engines may do.
     pub of_rule: f64,
     pub of_outputs: f64,
+    /// The larger of the two if no numbers come again.
+    but_for_numbers: f64,
     /// One a name, strongest first.
     pub candidates: Vec<Candidate>,
 }
@@ -75,6 +77,7 @@ impl<'a> Weighed<'a> {
             weights: Vec::new(),
             of_rule: 0.0,
             of_outputs: 0.0,
+            but_for_numbers: 0.0,
             candidates: Vec::new(),
         };
         let each = -weighed.families().ln();
@@ -86,9 +89,11 @@ impl<'a> Weighed<'a> {
         let texts = if found.shares { texts } else { 0.0 };
         let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
         let noise = if found.noises { noise } else { 0.0 };
-        weighed.of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false))
-            - noise.max(texts.max(rounds)).max(texts + rounds);
-        weighed.of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true)) - texts;
+        let of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false));
+        let of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true));
+        weighed.of_rule = of_rule - noise.max(texts.max(rounds)).max(texts + rounds);
+        weighed.of_outputs = of_outputs - texts;
+        weighed.but_for_numbers = (of_rule - noise).max(of_outputs);
         weighed.candidates = weighed.all();
         weighed
     }
@@ -312,6 +317,11 @@ impl<'a> Weighed<'a> {
     fn of(&self, name: &str) -> f64 {
         let found = self.candidates.iter().find(|one| one.name == name);
         found.map_or(0.0, |one| one.log)
+    }
+
+    /// Tells whether the law would be refuted, were it known that numbers do not come again.
+    pub(crate) fn hangs_on_numbers(&self) -> bool {
+        self.but_for_numbers >= self.needed()
     }
 
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.

@@ -143,6 +143,19 @@ fn audited(
                 .to_owned(),
         );
     }
+    if numbers.is_none() && conclusion.is_none() && weighed.hangs_on_numbers() {
+        let of = match found.shares {
+            true => {
+                "requests share random numbers, or what was drawn is not of the rows; tokens are too \
+                 few to tell which: log seed [N], or say --seeds fresh if each drew its own"
+            }
+            false => {
+                "rounds of a text draw with the same random numbers, or what was drawn is not of the \
+                 rows; tokens are too few to tell which"
+            }
+        };
+        open.insert(0, of.to_owned());
+    }
     let mut fits = None;
     // That drafts are distinct is a claim of the rule alone.
     let others = hard_checks.iter().filter(|check| {
