@@ -112,7 +112,7 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are asked for.
-_LATER = ("adapters", "hf", "rules", "torch")
+_LATER = ("adapters", "hf", "mlx", "rules", "torch")
 
 
 def __getattr__(name: str) -> Any:

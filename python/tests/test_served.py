@@ -38,7 +38,7 @@ def logits() -> tuple[Array, Array]:
     return target, target + 0.8 * random.normal(size=target.shape)
 
 
-def text(laws: Array) -> dict[str, Array]:
+def text(laws: Array) -> dict[str, Any]:
     random = np.random.default_rng(60)
     places = np.arange(len(laws))
     return {
@@ -87,25 +87,15 @@ def test_rows_are_cut_as_the_text_was_sampled(logits: tuple[Array, Array]) -> No
     )
     width = max(len(row) for row in ids)
     listed = np.array([list(row) + [-1] * (width - len(row)) for row in ids], np.int32)
+    both = (("target", target), ("draft", draft))
+    columns: dict[str, Any] = {"token_ids": listed, **words}
+    for name, rows in both:
+        own = np.take_along_axis(rows, np.maximum(listed, 0), 1)
+        columns[f"{name}_logits"] = np.where(listed < 0, -np.inf, own)
+        rests = [[1 - law[row[row >= 0]].sum()] for law, row in zip(softmax(rows), listed, strict=True)]
+        columns[f"{name}_rest"] = np.array(rests)
     lists = sg.Log.of_arrays(
-        metadata={"sampling": SAMPLING, "vocabulary": V, "rest_temperatures": [1.0], "top": 8},
-        token_ids=listed,
-        **{
-            f"{name}_logits": np.where(
-                listed < 0, -np.inf, np.take_along_axis(rows, np.maximum(listed, 0), 1)
-            )
-            for name, rows in (("target", target), ("draft", draft))
-        },
-        **{
-            f"{name}_rest": np.array(
-                [
-                    [1 - law[row[row >= 0]].sum()]
-                    for law, row in zip(softmax(rows), listed, strict=True)
-                ]
-            )
-            for name, rows in (("target", target), ("draft", draft))
-        },
-        **words,
+        metadata={"sampling": SAMPLING, "vocabulary": V, "rest_temperatures": [1.0], "top": 8}, **columns
     )
     asked: list[tuple[Any, dict[str, Any]]] = [
         (sg.length, {"lengths": "1-3", "cost_ratio": 0.1}),

@@ -1,15 +1,14 @@
 """mlx-lm on a CPU, audited by its texts and by its rounds, and made to accept more by a sampler alone.
 
-    python3 -m venv V && V/bin/pip install 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 onnxruntime==1.31.1
+    python3 -m venv V && V/bin/pip install 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 onnxruntime==1.31.1 ./python
     V/bin/python scripts/engines/mlx_cpu.py --specgap target/release/specgap [--models models/out]
 
 Without `--models` it is the fixture pair of the tests (two layers, V = 299, random weights); with it FOLDER has
 target.onnx, hf/target and hf/draft (`models/build hf`), and a text takes minutes.
 
 A sampler sees all rows: K calls with [1, V], the draft's, and one with [K + 1, V], the target's. mlx-lm draws
-both at random and keeps a draft if both draws agree. `Rounds` writes these calls down; `Rejection` answers the
-target's call with the draft where min(1, p/q) keeps it, and with a draw from the residual where not: token
-verification, without a patch.
+both at random and keeps a draft if both draws agree. `Rounds` writes these calls down; `Ruled` answers them by
+`specgap.mlx`, token and block verification without a patch.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ import zipfile
 
 import mlx.core as mx
 import numpy as np
+from specgap.mlx import Sampler
 from mlx_lm.generate import generate_step, speculative_generate_step
 from mlx_lm.models import llama
 from mlx_lm.utils import load_model
@@ -89,21 +89,24 @@ class Rounds:
         return mx.random.categorical(logprobs)
 
 
-class Rejection(Rounds):
-    """The same, by token verification."""
+class Ruled(Rounds):
+    """The same, by a rule of specgap.mlx."""
 
-    def verified(self, logprobs: mx.array, drafts: list[int]) -> mx.array:
-        tokens = mx.random.categorical(logprobs).tolist()
-        for place, (q, draft) in enumerate(self.pending):
-            p, q = np.exp(np.array(logprobs[place], np.float64)), np.exp(q.astype(np.float64))
-            if mx.random.uniform().item() * q[draft] < p[draft]:
-                tokens[place] = draft
-                continue
-            rest = np.maximum(p - q, 0.0)
-            tokens[place] = mx.random.categorical(mx.array(np.log(np.maximum(rest, 1e-300)).astype(np.float32))).item()
-            # What the engine does not look at: a token that is no draft ends the round.
-            break
-        return mx.array(tokens, dtype=mx.uint32)
+    def __init__(self, rule: str, seed: int) -> None:
+        super().__init__()
+        self.sampler = Sampler(rule, DRAFTS, seed=seed)
+
+    def __call__(self, logprobs: mx.array) -> mx.array:
+        tokens = self.sampler(logprobs)
+        if logprobs.shape[0] == 1:
+            self.pending.append((np.array(logprobs[0]), tokens.item()))
+            return tokens
+        drafts, kept = [token for _, token in self.pending], self.sampler.accepted[-1]
+        self.rounds.append({
+            "p": np.array(logprobs), "q": [row for row, _ in self.pending], "drafts": drafts, "tokens": tokens.tolist()[: kept + 1],
+        })
+        self.pending = []
+        return tokens
 
 
 class MlxLm:
@@ -114,9 +117,9 @@ class MlxLm:
     modes = (
         Mode("plain", "no speculation"),
         Mode("draft model", "`draft_model`, `num_draft_tokens` 4"),
-        Mode("draft model, own sampler", "the same, the sampler verifies by min(1, p/q)"),
+        *(Mode(f"specgap.mlx, {rule}", f"the same, `sampler=Sampler({rule!r}, 4)`") for rule in ("token", "block")),
     )
-    rules = {"draft model": "exact-match", "draft model, own sampler": "token"}
+    rules = {"draft model": "exact-match", "specgap.mlx, token": "token", "specgap.mlx, block": "block"}
 
     def __init__(self, models: pathlib.Path | None):
         names = ("target", "draft")
@@ -135,7 +138,7 @@ class MlxLm:
                 steps = generate_step(mx.array(prompt), self.target, max_tokens=tokens, sampler=mx.random.categorical)
                 texts.append(Text(prompt, [int(step[0]) for step in steps], []))
                 continue
-            sampler = Rejection() if mode.endswith("own sampler") else Rounds()
+            sampler = Ruled(self.rules[mode], seed) if mode.startswith("specgap") else Rounds()
             steps = list(speculative_generate_step(
                 mx.array(prompt), self.target, self.draft, num_draft_tokens=DRAFTS, max_tokens=tokens, sampler=sampler
             ))

@@ -354,7 +354,7 @@ fn lengths_and_trees_start_from_what_an_engine_does() {
             "vllm",
             "vLLM drafts the likeliest token unless told otherwise: at c = 0.125",
         ),
-        ("mlx-lm", "(mlx-lm has no setting that does it)"),
+        ("mlx-lm", "(mlx-lm: sampler=specgap.mlx.Sampler(\"token\"))"),
         ("transformers", "token verification is what it does now"),
         ("eagle", "specgap tree does"),
     ] {

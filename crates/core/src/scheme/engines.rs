@@ -63,7 +63,7 @@ const SAMPLED_MATCHED: Here = Here {
 };
 
 /// Settings of engines.
-pub const ENGINES: [Engine; 16] = [
+pub const ENGINES: [Engine; 17] = [
     Engine {
         name: "vLLM",
         version: "0.33.0",
@@ -180,6 +180,15 @@ pub const ENGINES: [Engine; 16] = [
         drafts: "sampled, by the target's own sampler",
         verified: "kept if the target's draw is the same",
         here: Some(SAMPLED_MATCHED),
+    },
+    Engine {
+        name: "mlx-lm",
+        version: "0.32.0",
+        setting: "sampler=specgap.mlx.Sampler(\"token\")",
+        is_default: false,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(SAMPLED),
     },
     Engine {
         name: "TensorRT-LLM",
@@ -349,7 +358,7 @@ mod tests {
             assert!(all.contains(&name.to_owned()), "{all:?}");
         }
         let sampled = engines_with(|here| here.verifier == "token");
-        let told = vec!["vLLM", "SGLang", "llama.cpp", "TensorRT-LLM"];
+        let told = vec!["vLLM", "SGLang", "llama.cpp", "mlx-lm", "TensorRT-LLM"];
         assert_eq!(sampled, [vec!["transformers"], told]);
         for engine in &ENGINES {
             let says_so = engine.setting.contains("the default") || engine.setting == "no setting";

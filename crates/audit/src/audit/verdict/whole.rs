@@ -144,17 +144,7 @@ fn audited(
         );
     }
     if numbers.is_none() && conclusion.is_none() && weighed.hangs_on_numbers() {
-        let of = match found.shares {
-            true => {
-                "requests share random numbers, or what was drawn is not of the rows; tokens are too \
-                 few to tell which: log seed [N], or say --seeds fresh if each drew its own"
-            }
-            false => {
-                "rounds of a text draw with the same random numbers, or what was drawn is not of the \
-                 rows; tokens are too few to tell which"
-            }
-        };
-        open.insert(0, of.to_owned());
+        open.insert(0, hangs_on_numbers(found.shares));
     }
     let mut fits = None;
     // That drafts are distinct is a claim of the rule alone.
@@ -470,4 +460,16 @@ fn sized(
 fn share_of(kept: f64, factor: f64) -> f64 {
     let more = (kept * (1.0 - 1.0 / factor)).clamp(0.0, 1.0);
     (more * 1e4).round() / 1e4
+}
+
+/// Says what would tell numbers that come again from a law that is not the rows'.
+fn hangs_on_numbers(may_share: bool) -> String {
+    let (who, cure) = match may_share {
+        true => (
+            "requests share random numbers",
+            ": log seed [N], or say --seeds fresh if each drew its own",
+        ),
+        false => ("rounds of a text draw with the same random numbers", ""),
+    };
+    format!("{who}, or what was drawn is not of the rows; tokens are too few to tell which{cure}")
 }
