@@ -1,6 +1,7 @@
 //! The page of findings: six cards of numbers that the shipped reports have.
 
 use super::root;
+use crate::advice::Change;
 use crate::claims::{Claim, Verdict, ledger};
 use crate::gap::{GapReport, LogComparison};
 use crate::page::words::listed;
@@ -119,12 +120,43 @@ pub(super) fn first() -> String {
     )
 }
 
-/// Returns what the demo says first.
+/// What the demo advises with four drafts and with one, as a table.
 pub(super) fn demo() -> String {
-    let page = text("reports/demo/report.md");
-    let title = page.lines().next().unwrap().trim_start_matches("# ");
-    let (_, says) = title.split_once(": ").unwrap();
-    lines(&format!("The demo says of its pair: {says}."))
+    let report: GapReport = report("demo");
+    let mut table = "\n|your engine now|change|accepted more|\n|---|---|---:|\n".to_owned();
+    let known = |change: &&Change| matches!(change.drafts, Some(1 | 4));
+    let mut changes: Vec<&Change> = report.advice.iter().filter(known).collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.drafts));
+    for change in changes {
+        let now = match &*change.from {
+            "top/exact-match" => "the four likeliest tokens",
+            "with-replacement/rrs" => "four i.i.d. drafts, recursive rejection",
+            "one-hot" => "the likeliest token",
+            "exact-match" => "one sampled token, kept if the target draws it",
+            other => panic!("{other}"),
+        };
+        let to = match &*change.to {
+            "stratified/level-4" => {
+                "four drafts from strata, verified by level ([how](docs/guide/better-drafts.md))"
+            }
+            "token" => {
+                "sample it, keep it with min(1, p/q) ([settings](docs/findings.md#3-one-switch-sample-the-one-draft))"
+            }
+            other => panic!("{other}"),
+        };
+        let who = match change.engines.is_empty() {
+            true => String::new(),
+            false => format!("{}: ", change.engines.join(", ")),
+        };
+        let more = plus_minus(&change.difference, 100.0, 1);
+        table.push_str(&format!("|{who}{now}|{to}|+{more} points|\n"));
+    }
+    let of = &report.logs[0];
+    table.push_str(&format!(
+        "\nPoints: drafts accepted in 100 positions. SmolLM2-135M, a four-layer draft, {} prompts, T = 1, top-k 50; ± is 95%.\n",
+        of.metadata.prompts.len()
+    ));
+    table
 }
 
 /// The finding in lines of a first page.
