@@ -78,7 +78,7 @@ impl Assumed {
 /// ```
 /// use specgap_statistics::advice::settings_of;
 ///
-/// let told = settings_of(&["vLLM".to_owned(), "mlx-lm".to_owned()]);
+/// let told = settings_of(&["vLLM".to_owned(), "EAGLE".to_owned()]);
 /// assert_eq!(told, ["vLLM: draft_sample_method \"probabilistic\""]);
 /// ```
 #[must_use]
