@@ -726,8 +726,8 @@ def gap(
 
     ``drafts`` and ``temperature`` are one number or several. Drafts are 2, 3 and 4 if not given, or
     as many as laws of your own have; the temperature is that at which
-    the log's text was sampled, if not given, or 0.7 and 1 where the log does not say it.
-    ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``schemes`` may be
+    the log's text was sampled, with its cuts, if not given, or 0.7 and 1 where the log does not say
+    it. ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``schemes`` may be
     laws of :mod:`specgap.laws`, each at its own n (several n under one name are one row of the
     tables): alpha* = 1 + min over H of P(H) - Q(H), dimensionless, ``enclosed`` at every position;
     where no method finds it, ``between`` has bounds of the mean, which are neither a sample's

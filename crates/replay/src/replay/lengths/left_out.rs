@@ -118,7 +118,7 @@ impl Measurement<'_> {
         // Rollouts are of whole rows.
         lacking()
             .next()
-            .filter(|_| self.settings.draft_cuts.keep_all())?;
+            .filter(|_| self.settings.draft_cuts.keep_all() && self.texts.served.keep_all())?;
         let target = lacking().any(|one| on_both(one.policy.family.list));
         let more = if target { " --rollout-target" } else { "" };
         let options = format!("--rollouts {} --every 4{more}", self.max_length);
@@ -173,13 +173,23 @@ impl Measurement<'_> {
             }
             (!names.is_empty()).then(|| names.join(", "))
         };
-        if !self.settings.draft_cuts.keep_all() {
+        let cut = match self.settings.draft_cuts.keep_all() {
+            false => Some(
+                self.settings
+                    .draft_cuts
+                    .options()
+                    .trim_start()
+                    .replace("--", "--draft-"),
+            ),
+            true => (!self.texts.served.keep_all())
+                .then(|| self.texts.served.in_words(&[self.texts.temperature])),
+        };
+        if let Some(cut) = cut {
             lines.extend(names(Known::AtLeast, &|_| true).map(|names| {
                 format!(
                     "draft tokens, discards and speed of {names}, but for bounds, and what several \
                      draft paths could give: rollouts are drawn from the draft's whole row, and here \
-                     it is cut ({})",
-                    self.settings.draft_cuts.options().trim_start().replace("--", "--draft-")
+                     it is cut ({cut})"
                 )
             }));
         } else if self.texts.rollouts.is_empty() {

@@ -73,7 +73,7 @@ pub fn measure_lengths(
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     report.engine = report.of.engine(settings.engine);
     report.advice = length_changes(&report);
-    if !cuts.keep_all() {
+    if !cuts.keep_all() || !texts.served.keep_all() {
         // Draft paths were drawn from whole rows.
         return Ok(report);
     }

@@ -7,6 +7,7 @@ use super::bounds::{accepted_of_draft, lower_bound_of_draft};
 use super::limits::{Context, Drawn};
 use specgap_core::rounds::ChainRule;
 use specgap_log::log::{Log, Rollouts};
+use specgap_sampling::Cuts;
 use std::collections::BTreeSet;
 
 /// Overlaps of the first rows that divide contexts into groups with limits of their own. They
@@ -20,7 +21,11 @@ pub(super) fn group_of(overlap: f64) -> usize {
 
 /// The draft paths of a log, with what the target gives them; `None` if it has none, or not that.
 pub(super) fn logged_paths(log: &Log) -> Result<Option<Rollouts>, ReplayError> {
-    let rollouts = log.rollouts()?;
+    // They are drawn from whole rows, so that they say nothing of text from cut ones.
+    let rollouts = match Cuts::of_text(log).keep_all() {
+        true => log.rollouts()?,
+        false => None,
+    };
     Ok(rollouts.filter(|rollouts| {
         let first = rollouts.get(0);
         first.is_some_and(|first| !first.target_p.is_empty())
