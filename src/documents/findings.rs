@@ -120,7 +120,7 @@ pub(super) fn first() -> String {
     )
 }
 
-/// What the demo advises with four drafts and with one, as a table.
+/// Returns what the demo advises with four drafts and with one, as a table.
 pub(super) fn demo() -> String {
     let report: GapReport = report("demo");
     let mut table = "\n|your engine now|change|accepted more|\n|---|---|---:|\n".to_owned();
@@ -159,14 +159,10 @@ pub(super) fn demo() -> String {
     table
 }
 
-/// The finding in lines of a first page.
+/// Breaks the finding into lines of a first page.
 pub(super) fn first_lines() -> String {
-    lines(&first())
-}
-
-fn lines(text: &str) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    for word in first().split(' ') {
         let line = lines.last_mut().unwrap();
         if line.len() + word.len() > 108 {
             lines.push(word.to_owned());

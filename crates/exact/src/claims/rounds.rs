@@ -184,22 +184,13 @@ fn starts_of(pair: &Pair) -> BTreeMap<Vec<usize>, Rational> {
     all
 }
 
-/// q of what a prefix has behind its first `from` tokens.
-fn drafted(pair: &Pair, prefix: &[usize], from: usize) -> Rational {
-    let each = (from..prefix.len()).filter_map(|index| {
-        let [_, draft] = pair.rows(&prefix[..index])?;
-        Some(draft[prefix[index]].clone())
-    });
-    each.product()
-}
-
 /// S of the forward solution: the least starts behind each prefix, given those before.
 fn forward(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, Rational> {
     let mut starts = BTreeMap::<Vec<usize>, Rational>::new();
     for (prefix, p) in starts_of(pair) {
         let first = prefix.len().saturating_sub(most);
         let supply: Rational = (first..prefix.len())
-            .map(|from| &starts[&prefix[..from]] * drafted(pair, &prefix, from))
+            .map(|from| &starts[&prefix[..from]] * pair.drafted(&prefix, from))
             .sum();
         starts.insert(prefix, p.excess_over(&supply));
     }
@@ -250,7 +241,7 @@ fn proved_least(pair: &Pair, most: usize) -> Result<Rational, String> {
             .iter()
             .filter(|(prefix, _)| prefix.starts_with(start) && prefix.len() - start.len() <= most);
         let sum: Rational = near
-            .map(|(prefix, multiplier)| multiplier * drafted(pair, prefix, start.len()))
+            .map(|(prefix, multiplier)| multiplier * pair.drafted(prefix, start.len()))
             .sum();
         if sum > Rational::one() || multipliers[start].is_negative() {
             return Err(format!("multipliers behind {start:?} come to {sum}"));
@@ -288,7 +279,7 @@ fn acceptances(
         for from in first..prefix.len() {
             let start = prefix[..from].to_vec();
             let least = onwards(&accepted, vocab, &start, prefix);
-            let largest = &starts[&start] * drafted(pair, prefix, from);
+            let largest = &starts[&start] * pair.drafted(prefix, from);
             left -= &least;
             ends.push((start, least, largest));
         }
@@ -415,7 +406,7 @@ fn unlimited(finding: &mut Finding) {
         let hybrids: Rational = longest
             .filter_map(|path| {
                 (0..tokens)
-                    .map(|from| &whole[&path[..from]] * drafted(&pair, path, from))
+                    .map(|from| &whole[&path[..from]] * pair.drafted(path, from))
                     .max()
             })
             .sum();

@@ -281,6 +281,24 @@ impl Pair {
         all
     }
 
+    /// q of what a prefix has behind its first `from` tokens.
+    pub(super) fn drafted(&self, prefix: &[usize], from: usize) -> Rational {
+        self.behind(1, prefix, from)
+    }
+
+    /// p of the same.
+    pub(super) fn written(&self, prefix: &[usize], from: usize) -> Rational {
+        self.behind(0, prefix, from)
+    }
+
+    fn behind(&self, of: usize, prefix: &[usize], from: usize) -> Rational {
+        let each = (from..prefix.len()).filter_map(|at| {
+            let row = &self.rows(&prefix[..at])?[of];
+            Some(row[prefix[at]].clone())
+        });
+        each.product()
+    }
+
     /// q/p at a text's tokens.
     pub(super) fn ratios(&self, text: &[usize]) -> Vec<Rational> {
         (0..text.len())

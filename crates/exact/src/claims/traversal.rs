@@ -1,7 +1,7 @@
 //! Claims about trees of drafts that are verified from their leaves; `docs/theory/tree-replay.md` has
 //! the proofs.
 
-use super::family::Family;
+use super::family::{Family, whole};
 use super::text::Pair;
 use super::{Claim, Finding};
 use specgap_core::rounds::{
@@ -163,10 +163,6 @@ fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> Option<usize> {
     Some(sure)
 }
 
-fn whole(n: usize) -> Rational {
-    Rational::from_integer(n.into())
-}
-
 /// Expands the nodes of a shape in its order.
 fn fixed(shape: &Shape) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
     |nodes| {
@@ -189,24 +185,23 @@ fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
             .iter()
             .enumerate()
             .filter(|(_, node)| node.count.is_none() && node.prefix.len() + 1 < pair.tokens());
-        let likeliest = open.max_by_key(|(_, node)| drafted(pair, &node.prefix))?;
+        let likeliest = open.max_by_key(|(_, node)| pair.drafted(&node.prefix, 0))?;
         (room > 0).then_some((likeliest.0, count.min(room)))
     }
 }
 
-fn drafted(pair: &Pair, prefix: &[usize]) -> Rational {
-    let each = (0..prefix.len()).map(|at| draft(pair, &prefix[..at])[prefix[at]].clone());
-    each.fold(Rational::one(), |all, q| all.times(&q))
-}
-
 fn levels(of: &[u32]) -> Vec<Rational> {
     of.iter()
-        .map(|&tenths| whole(tenths as usize).over(&whole(10)))
+        .map(|&tenths| whole(tenths).over(&whole(10)))
         .collect()
 }
 
-/// Returns where a drawn tree's round may end.
-fn ends(pair: &Pair, law: SchemeName, nodes: &[Grown], root: &[Rational]) -> Vec<TreeEnd> {
+/// Returns where the round of a tree that is drawn with such a chance ends, and how often it does.
+fn ends(
+    (pair, law): (&Pair, SchemeName),
+    (nodes, chance): (&[Grown], &Rational),
+    root: &[Rational],
+) -> Vec<(TreeEnd, Rational)> {
     let drawn = nodes.iter().map(|node| {
         let (p, q) = (pair.rows(&node.prefix), draft(pair, &node.prefix));
         let count = node.count.unwrap_or(0);
@@ -221,7 +216,14 @@ fn ends(pair: &Pair, law: SchemeName, nodes: &[Grown], root: &[Rational]) -> Vec
             sure: sure(law, &q, count.max(1)),
         }
     });
-    ends_from_leaves(drawn.collect(), [root, &levels(&[0])])
+    let mut left = chance.clone();
+    let ends = ends_from_leaves(drawn.collect(), [root, &levels(&[0])]).into_iter();
+    ends.map(|end| {
+        let mass = left.times(&end.chance);
+        left = left.minus(&mass);
+        (end, mass)
+    })
+    .collect()
 }
 
 /// What all trees of a model do: by the tokens that are kept and the one behind them, how often; and
@@ -240,13 +242,19 @@ impl Rounds {
             &Grown::root(),
             &Rational::one(),
             &mut |nodes, chance| {
-                rounds.see((nodes, chance), ends(pair, law, nodes, root));
+                rounds.see((pair, law), (nodes, chance), root);
             },
         );
         rounds
     }
 
-    fn see(&mut self, (nodes, chance): (&[Grown], &Rational), ends: Vec<TreeEnd>) {
+    /// Adds the round of a tree that is drawn with such a chance.
+    fn see(
+        &mut self,
+        law: (&Pair, SchemeName),
+        (nodes, chance): (&[Grown], &Rational),
+        root: &[Rational],
+    ) {
         let mut prefixes: Vec<&Vec<usize>> = nodes.iter().map(|node| &node.prefix).collect();
         prefixes.sort();
         prefixes.dedup();
@@ -254,10 +262,7 @@ impl Rounds {
             let drafted = self.drafted.entry(prefix.clone());
             drafted.or_insert_with(Rational::zero).gain(chance);
         }
-        let mut left = chance.clone();
-        for end in ends {
-            let mass = left.times(&end.chance);
-            left = left.minus(&mass);
+        for (end, mass) in ends(law, (nodes, chance), root) {
             self.gain_ends(&nodes[end.node].prefix, &end.law, &mass);
         }
     }
@@ -266,7 +271,7 @@ impl Rounds {
     /// alone, then what is below the one that is kept.
     fn verify_down(
         &mut self,
-        (pair, law): (&Pair, SchemeName),
+        law: (&Pair, SchemeName),
         nodes: &[Grown],
         (node, chance): (usize, &Rational),
     ) {
@@ -278,14 +283,9 @@ impl Rounds {
             children: Vec::new(),
             ..nodes[child].clone()
         }));
-        let mut left = chance.clone();
-        for end in ends(pair, law, &alone, &levels(&[8, 5, 2, 0])) {
-            let mass = left.times(&end.chance);
-            left = left.minus(&mass);
+        for (end, mass) in ends(law, (&alone, chance), &levels(&[8, 5, 2, 0])) {
             match end.node.checked_sub(1) {
-                Some(rank) => {
-                    self.verify_down((pair, law), nodes, (own.children[rank], &mass));
-                }
+                Some(rank) => self.verify_down(law, nodes, (own.children[rank], &mass)),
                 None => self.gain_ends(&own.prefix, &end.law, &mass),
             }
         }
@@ -307,23 +307,14 @@ impl Rounds {
             .map(|kept| {
                 let ended = self.ended.get(&text[..=kept]);
                 let ended = ended.cloned().unwrap_or_else(Rational::zero);
-                ended.times(&target(pair, text, kept + 1))
+                ended.times(&pair.written(text, kept + 1))
             })
             .collect()
     }
 
     fn is_lossless(&self, pair: &Pair, texts: &[Vec<usize>]) -> bool {
-        (texts.iter()).all(|text| Rational::total(&self.ways(pair, text)) == target(pair, text, 0))
+        (texts.iter()).all(|text| Rational::total(&self.ways(pair, text)) == pair.written(text, 0))
     }
-}
-
-/// p of a text behind its first tokens.
-fn target(pair: &Pair, text: &[usize], from: usize) -> Rational {
-    let each = (from..text.len()).filter_map(|at| {
-        let [p, _] = pair.rows(&text[..at])?;
-        Some(p[text[at]].clone())
-    });
-    each.fold(Rational::one(), |all, p| all.times(&p))
 }
 
 /// All texts, those that the target never writes included.
@@ -372,7 +363,6 @@ fn each_model(seed: u64, models: usize, mut visit: impl FnMut(&Model<'_>)) {
                         shape: &shape,
                         law,
                         texts: &texts,
-                        rounds: Rounds::of(&pair, law, &fixed(&shape), &root),
                         root,
                         plan,
                         name: format!("{law} {tree}"),
@@ -388,33 +378,46 @@ struct Model<'a> {
     shape: &'a Shape,
     law: SchemeName,
     texts: &'a [Vec<usize>],
-    rounds: Rounds,
     root: Vec<Rational>,
     plan: Levels<'static>,
     name: String,
 }
 
-fn lossless(finding: &mut Finding) {
-    let (mut fixed, mut free, mut changed) = (0, 0, 0);
-    each_model(3201, 3, |model| {
-        let holds = model.rounds.is_lossless(model.pair, model.texts);
-        finding.require(holds, || format!("{}: another text", model.name));
-        fixed += 1;
-    });
-    let mut family = Family::new(3202);
+impl Model<'_> {
+    fn rounds(&self) -> Rounds {
+        Rounds::of(self.pair, self.law, &fixed(self.shape), &self.root)
+    }
+}
+
+/// Calls with models whose trees are to follow other branches, and each law.
+fn each_free(seed: u64, mut visit: impl FnMut(&Pair, &[Vec<usize>], SchemeName)) {
+    let mut family = Family::new(seed);
     for (vocab, tokens) in [(2, 3), (3, 3), (2, 4)] {
         for _ in 0..4 {
             let pair = Pair::random(&mut family, vocab, tokens);
             let texts = texts(vocab, tokens);
             for law in LAWS {
-                let of = |root: &[Rational]| Rounds::of(&pair, law, &following(&pair), root);
-                let holds = of(&levels(&[8, 5, 2, 0])).is_lossless(&pair, &texts);
-                finding.require(holds, || format!("{law}: another text of free shapes"));
-                free += 1;
-                changed += u64::from(!dropping(&pair, law).is_lossless(&pair, &texts));
+                visit(&pair, &texts, law);
             }
         }
     }
+}
+
+fn lossless(finding: &mut Finding) {
+    let (mut fixed, mut free, mut changed) = (0, 0, 0);
+    each_model(3201, 3, |model| {
+        let holds = model.rounds().is_lossless(model.pair, model.texts);
+        finding.require(holds, || format!("{}: another text", model.name));
+        fixed += 1;
+    });
+    each_free(3202, |pair, texts, law| {
+        let rounds = Rounds::of(pair, law, &following(pair), &levels(&[8, 5, 2, 0]));
+        finding.require(rounds.is_lossless(pair, texts), || {
+            format!("{law}: another text of free shapes")
+        });
+        free += 1;
+        changed += u64::from(!dropping(pair, law).is_lossless(pair, texts));
+    });
     finding.count("models of fixed shape, every tree, draft and coin", fixed);
     finding.count("models whose shape follows other branches", free);
     finding.count(
@@ -425,24 +428,23 @@ fn lossless(finding: &mut Finding) {
 }
 
 fn any_order(finding: &mut Finding) {
-    let mut family = Family::new(3206);
     let mut models = 0;
-    for (vocab, tokens) in [(2, 3), (3, 3), (2, 4)] {
-        for _ in 0..4 {
-            let pair = Pair::random(&mut family, vocab, tokens);
-            for law in LAWS {
-                let mut rounds = Rounds::default();
-                let next = following(&pair);
-                let (trees, first) = ((&pair, law, &next as Next<'_>), Grown::root());
-                each_tree(trees, &first, &Rational::one(), &mut |nodes, chance| {
-                    rounds.verify_down((&pair, law), nodes, (0, chance));
-                });
-                let holds = rounds.is_lossless(&pair, &texts(vocab, tokens));
-                finding.require(holds, || format!("{law}: another text"));
-                models += 1;
-            }
-        }
-    }
+    each_free(3206, |pair, texts, law| {
+        let mut rounds = Rounds::default();
+        let trees = (pair, law, &following(pair) as Next<'_>);
+        each_tree(
+            trees,
+            &Grown::root(),
+            &Rational::one(),
+            &mut |nodes, chance| {
+                rounds.verify_down((pair, law), nodes, (0, chance));
+            },
+        );
+        finding.require(rounds.is_lossless(pair, texts), || {
+            format!("{law}: another text")
+        });
+        models += 1;
+    });
     finding.count("models, every tree, draft and coin", models);
 }
 
@@ -459,14 +461,13 @@ fn dropping(pair: &Pair, law: SchemeName) -> Rounds {
             let mut kept = nodes.to_vec();
             let second = nodes[0].children.get(1).copied();
             let is_dropped = second.is_some_and(|node| {
-                drafted(pair, &nodes[node].prefix) < Rational::one().over(&whole(2))
+                pair.drafted(&nodes[node].prefix, 0) < Rational::one().over(&whole(2))
             });
             if is_dropped {
                 kept[0].children.truncate(1);
                 kept[0].count = Some(1);
             }
-            let ends = ends(pair, law, &kept, &levels(&[0]));
-            rounds.see((&kept, chance), ends);
+            rounds.see((pair, law), (&kept, chance), &levels(&[0]));
         },
     );
     rounds
@@ -520,13 +521,17 @@ fn offered(model: &Model<'_>, prefix: &[usize], counts: &[usize]) -> Vec<(usize,
 
 /// Calls for each text that the target can write with its chance and, by number of tokens, the
 /// chance that a round keeps them.
-fn each_kept(model: &Model<'_>, mut visit: impl FnMut(&[usize], &Rational, &[Rational])) {
+fn each_kept(
+    model: &Model<'_>,
+    rounds: &Rounds,
+    mut visit: impl FnMut(&[usize], &Rational, &[Rational]),
+) {
     for text in model.texts {
-        let p = target(model.pair, text, 0);
+        let p = model.pair.written(text, 0);
         if p.is_nil() {
             continue;
         }
-        let ways = model.rounds.ways(model.pair, text);
+        let ways = rounds.ways(model.pair, text);
         let kept: Vec<Rational> = (0..ways.len())
             .map(|depth| Rational::total(&ways[depth..]).over(&p))
             .collect();
@@ -538,7 +543,7 @@ fn replayed(finding: &mut Finding) {
     let (mut texts, mut widest) = (0, 0.0f64);
     each_model(3203, 2, |model| {
         let mut reach = vec![0.0; model.shape.parent.len()];
-        each_kept(model, |text, _, kept| {
+        each_kept(model, &model.rounds(), |text, _, kept| {
             let mut rows = Vec::new();
             let text = along(model, text, &mut rows);
             let found = kept_from_leaves(model.shape, model.plan, &text, &mut reach);
@@ -562,7 +567,7 @@ fn above_recursion(finding: &mut Finding) {
             return;
         }
         let shares = Shares::new(model);
-        each_kept(model, |text, _, kept| {
+        each_kept(model, &model.rounds(), |text, _, kept| {
             let down = shares.kept(model, text);
             for (kept, down) in kept.iter().zip(&down) {
                 finding.require(kept >= down, || {
@@ -578,7 +583,7 @@ fn above_recursion(finding: &mut Finding) {
     finding.enough(more > 50, "prefixes");
 }
 
-/// P(child k is kept, and is y) of a node alone, by prefix and number of children.
+/// P(child k is kept, and is y) of a node alone by one pass, by prefix and number of children.
 struct Shares(BTreeMap<(Vec<usize>, usize), Vec<Vec<Rational>>>);
 
 impl Shares {
@@ -587,36 +592,30 @@ impl Shares {
         let mut all = BTreeMap::new();
         for (prefix, [p, _]) in pair.all_rows() {
             for (node, &count) in model.shape.children.iter().enumerate() {
-                if count == 0 || model.shape.depth[node] != prefix.len() {
+                let key = (prefix.clone(), count);
+                if count == 0 || model.shape.depth[node] != prefix.len() || all.contains_key(&key) {
                     continue;
                 }
-                // The root's levels are for the root.
-                let one = levels(&[0]);
-                let root = if node == 0 { &model.root } else { &one };
                 let mut shares = vec![vec![Rational::zero(); p.len()]; count];
-                let first = [Grown {
-                    prefix: prefix.clone(),
-                    ..Grown::root().remove(0)
-                }];
+                let mut first = Grown::root();
+                first[0].prefix.clone_from(prefix);
                 let next = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0, count));
                 each_tree(
                     (pair, law, &next),
                     &first,
                     &Rational::one(),
                     &mut |nodes, chance| {
-                        let mut left = chance.clone();
-                        for end in ends(pair, law, nodes, root) {
-                            let mass = left.times(&end.chance);
-                            left = left.minus(&mass);
+                        for (end, mass) in ends((pair, law), (nodes, chance), &levels(&[0])) {
+                            let kept = &nodes[end.node];
                             if let (Some(&rank), Some(&token)) =
-                                (nodes[end.node].ranks.first(), nodes[end.node].prefix.last())
+                                (kept.ranks.first(), kept.prefix.last())
                             {
                                 shares[rank][token].gain(&mass);
                             }
                         }
                     },
                 );
-                all.insert((prefix.clone(), count), shares);
+                all.insert(key, shares);
             }
         }
         Self(all)
@@ -649,13 +648,14 @@ fn bounded(finding: &mut Finding) {
     let (mut models, mut attained, mut widest) = (0, 0, 0.0f64);
     each_model(3205, 2, |model| {
         let (mut kept_in_all, mut most_in_all) = (Rational::zero(), Rational::zero());
-        each_kept(model, |text, p, kept| {
+        let rounds = model.rounds();
+        each_kept(model, &rounds, |text, p, kept| {
             let mut rows = Vec::new();
             let by_rows = most_kept(model.shape, &along(model, text, &mut rows));
             for (depth, kept) in kept.iter().enumerate().skip(1) {
                 let prefix = &text[..depth];
-                let chance = target(model.pair, prefix, 0);
-                let drafted = model.rounds.drafted.get(prefix).cloned();
+                let chance = model.pair.written(prefix, 0);
+                let drafted = rounds.drafted.get(prefix).cloned();
                 let drafted = drafted.unwrap_or_else(Rational::zero);
                 let most = drafted.smaller(&chance).over(&chance);
                 widest = widest.max((most.to_f64() - by_rows[depth - 1]).abs());

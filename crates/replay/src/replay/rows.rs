@@ -175,9 +175,10 @@ impl Task<'_> {
         )?;
         let rule = softmax(self.log, self.temperature);
         let unlisted = self.fill(row, room, [&mut *target, &mut *draft])?;
-        // All that can be drawn is listed.
+        // All that can be drawn is listed; lists alone lack shares.
+        let has_all = || target.iter().chain(&*draft).all(|share| !share.is_nan());
         let is_told = unlisted.iter().all(|one| *one == Unlisted::NONE)
-            && target.iter().chain(&*draft).all(|share| !share.is_nan());
+            && (self.lists.is_none() || has_all());
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
