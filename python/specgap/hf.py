@@ -31,10 +31,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import json
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +53,15 @@ except ModuleNotFoundError as error:
 from . import _native
 from ._errors import Refused
 from ._logs import LogWriter, PathLike
+from ._shape import Chooser, Times
 from .record._rounds import PROCESSED
 from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4
 
-__all__ = ["Speculative", "generate", "ngram", "skip", "speculative"]
+__all__ = ["Speculative", "generate", "ngram", "skip", "speculative", "timings"]
 
 Rows = Callable[[list[int], list[int], list[int]], Any]
+#: A rule of one's own.
+Rule = Callable[[NDArray[Any], NDArray[Any], list[int], list[int], np.random.Generator], tuple[Sequence[int], int]]
 
 #: Of each rule: whether it begins at the leaves, and its levels by depth.
 _RULES: dict[str, tuple[bool, tuple[tuple[float, ...], ...]]] = {
@@ -81,10 +86,12 @@ _NOT_ON_TREES = (
 _checked: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def _widths(tree: str | int | Sequence[int]) -> tuple[int, ...]:
+def _widths(tree: str | int | Sequence[int]) -> tuple[int, ...] | None:
     """Children of a node at each depth: of ``4``, ``"4-2-1"``, ``"prefix-4-2-1"``, ``"chain-4"``,
-    ``"2x3"`` or numbers."""
+    ``"2x3"`` or numbers; none for ``"auto"``."""
     text = tree if isinstance(tree, str) else ""
+    if text == "auto":
+        return None
     try:
         if text.startswith("chain-"):
             widths = [1] * int(text[6:])
@@ -99,7 +106,7 @@ def _widths(tree: str | int | Sequence[int]) -> tuple[int, ...]:
         widths = []
     if not widths or min(widths) < 1:
         raise Refused(
-            f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3'"
+            f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3', or 'auto'"
         )
     return tuple(widths)
 
@@ -307,9 +314,9 @@ class Speculative:
     def __init__(
         self,
         draft: Any,
-        widths: tuple[int, ...],
+        widths: tuple[int, ...] | None,
         law: str,
-        rule: str,
+        rule: str | Rule,
         *,
         seed: int | None,
         record: PathLike | None,
@@ -318,13 +325,18 @@ class Speculative:
         kept: Any,
     ) -> None:
         self._kept = kept
-        self.draft, self.widths, self.law, self.rule = draft, widths, law, rule
-        self._traversal, self._levels = _RULES[rule]
+        self.draft, self.law, self.rule = draft, law, rule
+        #: Of the next round; a chooser changes it between rounds.
+        self.widths: tuple[int, ...] = () if widths is None else widths
+        self._is_auto, self._chooser = widths is None, cast(Chooser | None, None)
+        self._traversal, self._levels = _RULES[rule] if isinstance(rule, str) else (True, TRAVERSAL)
         self._seed, self._record, self._pack, self._streamer = seed, record, pack, streamer
         self._log: _Log | None = None
         self._packed: dict[int, Any] = {}
         self.texts = self.tokens = self.rounds = 0
-        self._depths = [0] * (len(widths) + 1)
+        self._depths: list[int] = []
+        #: Rounds of each tree.
+        self._trees: dict[tuple[int, ...], int] = {}
         self._seconds = dict.fromkeys(("prefill", "draft", "target", "rule", "rest"), 0.0)
 
     def _needed(self, nodes: int) -> int:
@@ -341,7 +353,7 @@ class Speculative:
     @property
     def stats(self) -> dict[str, Any]:
         """Texts, tokens, rounds, tokens a call, the share of rounds that kept a token at each depth,
-        seconds by part."""
+        rounds by tree, seconds by part."""
         at_least = np.cumsum(self._depths[::-1])[::-1][1:]
         return {
             "texts": self.texts,
@@ -349,6 +361,7 @@ class Speculative:
             "rounds": self.rounds,
             "tokens_per_call": self.tokens_per_call,
             "accepted_by_depth": [float(one) / max(self.rounds, 1) for one in at_least],
+            "trees": {"-".join(map(str, tree)) or "none": rounds for tree, rounds in self._trees.items()},
             "seconds": dict(self._seconds),
         }
 
@@ -373,16 +386,10 @@ class Speculative:
         if streamer is not None and len(input_ids) > 1:
             raise Refused("stream: takes one text at a time; give one prompt and no num_return_sequences")
         mask = model_kwargs.get("attention_mask")
-        is_model = isinstance(self.draft, torch.nn.Module)
-        with torch.no_grad(), contextlib.ExitStack() as stack:
-            if self._pack:
-                for one in (model, self.draft) if is_model else (model,):
-                    stack.enter_context(self._packing(one))
-            target = _Cached(model)
+        with torch.no_grad(), self._ready(model, input_ids[0, -3:].tolist()) as (target, source):
             _refuse_states(_of_row(logits_processor, 0), input_ids[:1], _size(model))
-            source: Any = _Cached(self.draft, self._kept) if is_model else _Called(self.draft, model.device)
-            for one in (target, source) if is_model else (target,):
-                _compare(one, input_ids[0, -3:].tolist())
+            if self._is_auto and self._chooser is None:
+                self._chooser = Chooser(_times(target, source), self.law, str(self.rule))
             if self._record is not None:
                 self._begin_log(generation_config)
             texts = [
@@ -397,6 +404,20 @@ class Speculative:
             if streamer is not None:
                 streamer.end()
         return _output(texts, input_ids, generation_config)
+
+    @contextlib.contextmanager
+    def _ready(self, model: Any, ids: list[int]) -> Iterator[tuple[_Cached, Any]]:
+        """Target and draft, packed where asked, compared with plain passes on these tokens."""
+        is_model = isinstance(self.draft, torch.nn.Module)
+        with contextlib.ExitStack() as stack:
+            if self._pack:
+                for one in (model, self.draft) if is_model else (model,):
+                    stack.enter_context(self._packing(one))
+            target = _Cached(model)
+            source: Any = _Cached(self.draft, self._kept) if is_model else _Called(self.draft, model.device)
+            for one in (target, source) if is_model else (target,):
+                _compare(one, ids)
+            yield target, source
 
     def _begin_log(self, config: Any) -> None:
         temperature = 1.0 if config.temperature is None else float(config.temperature)
@@ -475,8 +496,7 @@ class _Text:
         self.coins = np.random.default_rng(self.seed)
         self.count = 0
         # Written anew in every round.
-        most = 1 + int(np.cumprod(decode.widths).sum())
-        self.q = np.zeros((most, self.size), dtype=np.float32)
+        self.q = np.zeros((1, self.size), dtype=np.float32)
 
     @contextlib.contextmanager
     def _timed(self, part: str) -> Iterator[None]:
@@ -542,6 +562,9 @@ class _Text:
     def drafted(self) -> tuple[list[_Node], dict[int, list[int]], dict[int, Any]]:
         """Nodes, depth by depth; the path to each row; the draft's scores at rows with children."""
         decoder, log = self.decoder, self.decoder._log
+        most = 1 + int(np.cumprod(decoder.widths).sum())
+        if len(self.q) < most:
+            self.q = np.zeros((most, self.size), dtype=np.float32)
         nodes: list[_Node] = []
         paths: dict[int, list[int]] = {0: []}
         scores: dict[int, Any] = {}
@@ -585,6 +608,9 @@ class _Text:
     def round(self) -> bool:
         """A tree, a pass, a path. False where the text ends."""
         decoder, begin = self.decoder, time.perf_counter()
+        chooser = decoder._chooser
+        if chooser is not None:
+            decoder.widths = chooser.begin()
         spent = decoder._seconds
         before = sum(spent.values())
         with self._timed("draft"):
@@ -602,17 +628,18 @@ class _Text:
             if len(fed) < len(nodes):
                 p = p[[place[row] for row in range(len(nodes) + 1)]]
             p_rows: NDArray[np.float32] = p.cpu().numpy()
+        q_rows = self.q[: len(p_rows)]
+        tokens, parents = [node.token for node in nodes], [node.parent for node in nodes]
         with self._timed("rule"):
-            path, token = _native.verify_tree(
-                p_rows,
-                self.q[: len(p_rows)],
-                [node.token for node in nodes],
-                [node.parent for node in nodes],
-                self.law,
-                decoder._traversal,
-                decoder._levels,
-                self.coins.random(decoder._needed(len(nodes))),
-            )
+            if callable(decoder.rule):
+                path, token = _kept(decoder.rule(p_rows, q_rows, tokens, parents, self.coins), nodes, p_rows[0].size)
+            else:
+                coins = self.coins.random(decoder._needed(len(nodes)))
+                path, token = _native.verify_tree(
+                    p_rows, q_rows, tokens, parents, self.law, decoder._traversal, decoder._levels, coins
+                )
+        if chooser is not None and 0 in drafted:
+            chooser.note(p_rows[0], self.q[0])
         rows = [nodes[at].first for at in path]
         self.target.keep(rows)
         known = self.source.keep(rows)
@@ -636,9 +663,27 @@ class _Text:
         self.pending += out[known:emitted]
         decoder.tokens += emitted
         decoder.rounds += 1
+        decoder._depths += [0] * (len(path) + 1 - len(decoder._depths))
         decoder._depths[len(path)] += 1
+        decoder._trees[decoder.widths] = decoder._trees.get(decoder.widths, 0) + 1
         spent["rest"] += time.perf_counter() - begin - (sum(spent.values()) - before)
         return is_open
+
+
+def _kept(said: Any, nodes: list[_Node], size: int) -> tuple[list[int], int]:
+    """What a rule of one's own said, if it is a path from the root and a token."""
+    try:
+        path, token = [int(at) for at in said[0]], int(said[1])
+        rows = [0, *(at + 1 for at in path)]
+        is_path = all(0 <= at < len(nodes) and nodes[at].parent == row for at, row in zip(path, rows))
+    except (TypeError, ValueError, IndexError):
+        is_path, path, token = False, [], -1
+    if not is_path or not 0 <= token < size:
+        raise Refused(
+            f"rule: it returned {said!r}; return the numbers of the nodes that it keeps, each a child of the one "
+            "before, and the token behind them"
+        )
+    return path, token
 
 
 def _output(texts: list[_Text], prompts: Any, config: Any) -> Any:
@@ -773,7 +818,7 @@ def speculative(
     draft: Any,
     tree: str | int | Sequence[int] = "4",
     law: str = "stratified",
-    rule: str = "level-4",
+    rule: str | Rule = "level-4",
     *,
     seed: int | None = None,
     record: PathLike | None = None,
@@ -786,9 +831,13 @@ def speculative(
     ``draft`` is a model with the target's tokens, or a function ``rows(ids, nodes, parents)`` that
     gives logits ``[1 + nodes, V]`` behind ``ids`` and behind each node, whose parent is a row of these;
     -inf at all tokens for no draft (:func:`ngram`, :func:`skip`). ``tree``: children by depth, ``"4"``,
-    ``"4-2-1"``, ``"chain-4"``. ``law`` of each node's children: ``stratified``,
+    ``"4-2-1"``, ``"chain-4"``; ``"auto"`` times both models' passes in its first text, and takes the tree, or
+    none, that makes the most tokens a second there (:data:`specgap._shape.TREES`). ``law`` of each node's children: ``stratified``,
     ``stratified-independent``, ``with-replacement``, ``top``. ``rule``: ``token`` and ``block`` for
-    chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the leaves.
+    chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the leaves. A rule of one's own is
+    a function ``rule(p, q, tokens, parents, random)`` of the rows behind the text and behind each node
+    (``[1 + nodes, V]``), the nodes' tokens and their parents' rows; it returns the numbers of the nodes
+    that it keeps, from the root down, and the token behind them.
 
     ``seed``: of all texts together; torch's own generator if not given. ``record``: a folder for a log
     that ``audit``, ``length`` and ``tree`` read. ``pack``: lays weights out for passes over several
@@ -797,10 +846,12 @@ def speculative(
     widths = _widths(tree)
     if law not in _LAWS:
         raise Refused(f"law: {law!r} is none of trees; say one of {', '.join(_LAWS)}")
-    if rule not in _RULES:
+    if not callable(rule) and rule not in _RULES:
         raise Refused(f"rule: {rule!r} is none of trees; say one of {', '.join(_RULES)}")
-    if rule in ("token", "block") and max(widths) > 1:
-        raise Refused(f"rule: {rule} is for chains; say tree='chain-{len(widths)}', or rule='level-4' or 'traversal'")
+    if widths is None and callable(rule):
+        raise Refused("tree: 'auto' knows what named rules keep; give a tree")
+    if rule in ("token", "block") and max(widths or (1,)) > 1:
+        raise Refused(f"rule: {rule} is for chains; say tree='chain-{len(widths or ())}', or rule='level-4' or 'traversal'")
     if law == "with-replacement" and rule in ("level-4", "traversal-4"):
         raise Refused(f"rule: the levels of {rule} are for strata; with independent draws say 'rrs' or 'traversal'")
     kept = None
@@ -821,7 +872,7 @@ def generate(
     draft_model: Any,
     tree: str | int | Sequence[int] = "4",
     law: str = "stratified",
-    rule: str = "level-4",
+    rule: str | Rule = "level-4",
     seed: int | None = None,
     record: PathLike | None = None,
     pack: bool = False,
@@ -844,6 +895,86 @@ def generate(
         if ids is not None:
             streamer.put(ids.cpu())
     return model.generate(inputs, custom_generate=decode, **options)
+
+
+def timings(
+    target: Any,
+    draft: Any,
+    path: PathLike | None = None,
+    *,
+    pack: bool = False,
+    draft_tokens: Any = None,
+    context: int = 100,
+    repeats: int = 9,
+) -> dict[str, Any]:
+    """Times of passes behind a text of ``context`` tokens and more, as ``--timings`` of ``length``, ``tree``
+    and ``gap`` reads them; written to ``path`` as JSON.
+
+    Seconds, each the median of ``repeats`` passes in turn, with the standard error that their spread gives.
+    A pass is the model's and the softmax of its rows; the rest of a round is what four drafts of one row, and
+    their verification by level-4, take.
+    """
+    decode = speculative(draft, pack=pack, draft_tokens=draft_tokens)
+    ids = [at % (_size(target) - 1) for at in range(context)]
+    with torch.no_grad(), decode._ready(target, ids[:3]) as (one, other):
+        found = _measured(one, other, ids, repeats)
+
+    def said(seconds: list[float]) -> dict[str, float]:
+        middle = float(np.median(seconds))
+        spread = 1.4826 * float(np.median(np.abs(np.subtract(seconds, middle))))
+        return {"seconds": middle, "standard_error": spread * (np.pi / 2 / len(seconds)) ** 0.5}
+
+    passes = [{"tokens": tokens, **said(found[tokens])} for tokens in _PASSES]
+    alone = {name: passes[0][name] for name in ("seconds", "standard_error")}
+    steps = {"target_step": alone, "draft_step": said(found["draft"]), "overhead": said(found["rest"])}
+    made = {"schema": 1, **steps, "verify": passes}
+    if path is not None:
+        Path(path).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    return made
+
+
+#: Tokens of the passes that are timed.
+_PASSES = (1, 2, 3, 5, 8, 11, 16, 21)
+
+
+def _measured(target: _Cached, source: Any, ids: list[int], repeats: int) -> dict[Any, list[float]]:
+    """Seconds of the target's passes by their tokens, of a draft step, and of the rest of a round."""
+    random = np.random.default_rng(0)
+    found: dict[Any, list[float]] = {}
+    target.begin(ids[:-1])
+    source.begin(ids[:-1])
+
+    def timed(name: Any, model: Any, nodes: Sequence[_Node]) -> NDArray[np.float32]:
+        begin = time.perf_counter()
+        logits = model.feed(ids[-1:], range(1, 1 + len(nodes)), nodes)
+        rows: NDArray[np.float32] = torch.softmax(logits, dim=1).cpu().numpy()
+        spent = time.perf_counter() - begin
+        model.keep([])
+        # The first turn warms up.
+        if turn:
+            found.setdefault(name, []).append(spent)
+        return rows[:1]
+
+    for turn in range(repeats + 1):
+        timed("draft", source, ())
+        for tokens in _PASSES:
+            behind = timed(tokens, target, [_Node(ids[at % len(ids)], 0, 1, at) for at in range(1, tokens)])
+        begin = time.perf_counter()
+        drafts = [int(one) for one in _native.draft_rows(behind, 4, "stratified", random.random((1, 4)))[0] if one >= 0]
+        same = np.repeat(behind, len(drafts) + 1, axis=0)
+        levels, coins = (STRATA_LEVELS,), random.random(4 * len(STRATA_LEVELS) + 2)
+        _native.verify_tree(same, same, drafts, [0] * len(drafts), "stratified", False, levels, coins)
+        if turn:
+            found.setdefault("rest", []).append(time.perf_counter() - begin)
+    return found
+
+
+def _times(target: _Cached, source: Any) -> Times:
+    """The medians of a few passes."""
+    ids = [at % (_size(target.model) - 1) for at in range(64)]
+    middle = {name: float(np.median(all_)) for name, all_ in _measured(target, source, ids, 3).items()}
+    passes = tuple((tokens, middle[tokens]) for tokens in _PASSES)
+    return Times(middle["draft"], passes, middle["rest"])
 
 
 def _shallow(module: Any) -> Any:

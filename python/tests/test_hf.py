@@ -15,6 +15,7 @@ import pytest
 
 import specgap as sg
 from specgap import _native, rules
+from specgap._shape import Times
 
 from .conftest import ROOT, Coins
 
@@ -98,8 +99,13 @@ def law(target: Any, tokens: int, eos: int | None, **options: Any) -> dict[tuple
 def test_texts_follow_the_law_of_plain_sampling(arm: tuple[str, str, str], options: dict[str, Any]) -> None:
     """Chi-square of three tokens; the level is 1e-4 in each of seven, seeds are fixed."""
     target, draft = pair(5)
+    decode = hf.speculative(draft, *arm, seed=7)
+    follows_the_law(target, decode, options)
+
+
+def follows_the_law(target: Any, decode: Any, options: dict[str, Any]) -> None:
     truth = law(target, 3, options.get("eos_token_id"), **options)
-    decode, count = hf.speculative(draft, *arm, seed=7), 400
+    count = 400
     ids = target.generate(
         PROMPT.expand(count, -1), custom_generate=decode, do_sample=True, max_new_tokens=3, **options
     )
@@ -122,6 +128,83 @@ def test_texts_follow_the_law_of_plain_sampling(arm: tuple[str, str, str], optio
     z = ((statistic / freedom) ** (1 / 3) - 1 + 2 / (9 * freedom)) / (2 / (9 * freedom)) ** 0.5
     assert freedom > 3 and z < 3.72, f"{statistic:.1f} of {freedom}"
     assert decode.tokens_per_call > 1
+
+
+@pytest.mark.parametrize(
+    ("times", "arm", "chosen"),
+    [
+        # A tree for nothing; no use in any tree; a pass over two tokens for the price of one.
+        (Times(0.0, ((1, 1.0), (21, 1.0)), 0.0), ("stratified", "traversal-4"), "4-2-1"),
+        (Times(1.0, ((1, 1.0), (2, 9.0)), 0.0), ("with-replacement", "rrs"), "none"),
+        (Times(0.8, ((1, 1.0), (2, 1.0), (3, 2.0), (5, 2.0)), 0.0), ("stratified-independent", "level-4"), "1"),
+        (Times(0.0, ((1, 1.0), (9, 1.0)), 0.0), ("with-replacement", "block"), "1-1-1-1"),
+        (Times(0.5, ((1, 1.0), (9, 1.0)), 0.0), ("top", "traversal"), None),
+    ],
+)
+def test_the_tree_of_the_most_tokens_a_second(
+    monkeypatch: pytest.MonkeyPatch, times: Times, arm: tuple[str, str], chosen: str | None
+) -> None:
+    """The law stays whichever tree is chosen, and when."""
+    target, draft = pair(5)
+    monkeypatch.setattr(hf, "_times", lambda *_: times)
+    decode = hf.speculative(draft, "auto", *arm, seed=9)
+    follows_the_law(target, decode, {"temperature": 1.1})
+    trees = decode.stats["trees"]
+    most = max(trees, key=trees.get)
+    assert chosen in (None, most), trees
+    chooser = decode._chooser
+    kept = {width: total / chooser._seen for width, total in chooser._sums.items()}
+
+    def speed(tree: tuple[int, ...]) -> float:
+        # Level by level: a token is there if all above it are.
+        made, alive, nodes = 1.0, 1.0, 1
+        for depth, width in enumerate(tree):
+            alive *= kept[width]
+            made += alive
+            nodes += int(np.prod(tree[: depth + 1]))
+        at, seconds = zip(*times.passes)
+        spent = len(tree) * times.draft + np.interp(nodes, at, seconds) + times.rest if tree else times.passes[0][1]
+        return float(made / spent)
+
+    assert speed(chooser.best) == pytest.approx(max(map(speed, chooser.trees)))
+
+
+def test_measured_times_are_what_a_report_reads(tmp_path: Path) -> None:
+    target, draft = pair(20)
+    decode = hf.speculative(draft, "2-1", seed=1, record=tmp_path / "log")
+    target.generate(PROMPT.expand(9, -1), custom_generate=decode, do_sample=True, max_new_tokens=8)
+    decode.close()
+    made = hf.timings(target, draft, tmp_path / "t.json", context=20, repeats=3)
+    assert json.loads((tmp_path / "t.json").read_text()) == made
+    assert [one["tokens"] for one in made["verify"]] == [1, 2, 3, 5, 8, 11, 16, 21]
+    assert min(one["seconds"] for one in [made["draft_step"], made["overhead"], *made["verify"]]) > 0
+    report = json.loads(sg.tree(tmp_path / "log", timings=tmp_path / "t.json").json)
+    assert "speedup" in json.dumps(report["results"][0])
+
+
+def test_a_rule_of_ones_own() -> None:
+    target, draft = pair(5)
+
+    def token(p: Any, q: Any, tokens: list[int], parents: list[int], random: Any) -> tuple[list[int], int]:
+        path: list[int] = []
+        for at, x in enumerate(tokens):
+            assert parents == list(range(len(tokens)))
+            if random.random() * q[at, x] >= p[at, x]:
+                rest = np.maximum(p[at].astype(float) - q[at], 0)
+                return path, int(random.choice(rest.size, p=rest / rest.sum()))
+            path.append(at)
+        last = p[len(tokens)].astype(float)
+        return path, int(random.choice(last.size, p=last / last.sum()))
+
+    decode = hf.speculative(draft, "chain-2", "with-replacement", token, seed=3)
+    follows_the_law(target, decode, {"top_k": 4})
+    options: dict[str, Any] = {"do_sample": True, "max_new_tokens": 9}
+    for said in (([1], 0), ([0, 0], 0), ([], 5), ([7], 0), None):
+        decode = hf.speculative(draft, "chain-2", rule=lambda *_, said=said: said)
+        with pytest.raises(sg.Refused, match="rule: it returned"):
+            target.generate(PROMPT, custom_generate=decode, **options)
+    with pytest.raises(sg.Refused, match="tree: 'auto' knows what named rules keep"):
+        hf.speculative(draft, "auto", rule=token)
 
 
 @pytest.mark.parametrize("arm", ARMS)

@@ -1,0 +1,78 @@
+"""Which tree a decoder drafts: by measured times, and by what its own rows would have kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._rates import acceptance
+
+#: Children by depth; the first is no tree at all.
+TREES: tuple[tuple[int, ...], ...] = (
+    (), (1,), (2,), (4,), (8,), (1, 1), (2, 1), (4, 1), (2, 2), (4, 2), (1, 1, 1), (2, 1, 1), (4, 2, 1), (1, 1, 1, 1),
+)  # fmt: skip
+_WIDTHS = (1, 2, 4, 8)
+#: Rounds that look at their rows before a tree is chosen; then one does after so many.
+FIRST, EVERY = 12, 32
+
+
+class Times(NamedTuple):
+    """Seconds: of a draft step, of a pass by its tokens (ascending from 1), of the rest of a round."""
+
+    draft: float
+    passes: tuple[tuple[int, float], ...]
+    rest: float
+
+    def round(self, widths: Sequence[int]) -> float:
+        """Of a round with a tree: a draft step a level, a pass over the text's last token and all
+        nodes, by straight lines between what was measured, and the rest."""
+        if not widths:
+            return self.passes[0][1]
+        nodes = 1 + int(np.cumprod(widths).sum())
+        counts, seconds = zip(*self.passes)
+        return self.draft * len(widths) + float(np.interp(nodes, counts, seconds)) + self.rest
+
+
+def tokens(widths: Sequence[int], kept: Mapping[int, float]) -> float:
+    """A call's: 1 + a(w1) (1 + a(w2) (1 + ..)), where a(w) is how often one of w children is kept. An
+    estimate: it takes rows behind kept drafts to be like those at the root."""
+    made = 1.0
+    for width in reversed(widths):
+        made = 1.0 + kept[width] * made
+    return made
+
+
+class Chooser:
+    """The tree with the most tokens a second, as far as this text's rows tell."""
+
+    def __init__(self, times: Times, law: str, rule: str) -> None:
+        self.times = times
+        chains = rule in ("token", "block")
+        self.trees = [one for one in TREES if not chains or set(one) <= {1}]
+        self._widths = (1,) if chains else _WIDTHS
+        self._law: Any = law
+        self._rule: Any = {"top": "exact-match", "with-replacement": "rrs"}.get(law, "level-4")
+        self._sums = dict.fromkeys(self._widths, 0.0)
+        self._seen = self._rounds = self._looked = 0
+        self.best: tuple[int, ...] = (1,) if chains else (4,)
+
+    def begin(self) -> tuple[int, ...]:
+        """The next round's tree. Now and then one that looks, where none is drafted otherwise."""
+        self._rounds += 1
+        self._looks = self._seen < FIRST or self._rounds >= self._looked + EVERY
+        return self.best or ((1,) if self._looks else ())
+
+    def note(self, p: NDArray[Any], q: NDArray[Any]) -> None:
+        """Rows behind the text, of a round that looks."""
+        if not self._looks:
+            return
+        self._seen, self._looked = self._seen + 1, self._rounds
+        for width in self._widths:
+            drafts = min(width, int(np.count_nonzero(q)))
+            self._sums[width] += acceptance(self._rule, p, q, drafts, self._law).value
+        if self._seen >= FIRST:
+            kept = {width: total / self._seen for width, total in self._sums.items()}
+            self.best = max(self.trees, key=lambda one: tokens(one, kept) / self.times.round(one))
