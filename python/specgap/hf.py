@@ -17,8 +17,8 @@ several tokens are rounded otherwise, so that near ties may fall the other way, 
 
 Limits. Rows of a batch are decoded one after the other. Caches are plain dynamic ones. Refused, each
 with its cure: beams, contrastive search, encoder-decoders, recurrent and linear attention, attention
-other than ``sdpa`` and ``eager``, texts beyond a sliding window, static caches, processors with a state
-or that ask for a row's number. At its first text a model's pass over a tree is compared with plain
+other than ``sdpa`` and ``eager``, static caches, processors with a state or that ask for a row's number.
+Keys beyond a sliding window are kept, and masked. At its first text a model's pass over a tree is compared with plain
 passes.
 
 A tree pays where a pass over its tokens takes hardly longer than one over a single token. On CPUs it
@@ -135,6 +135,10 @@ class _Cached:
         names = inspect.signature(model.forward).parameters
         self._cache_name = "past_key_values" if "past_key_values" in names else "cache"
         self._adds_mask = getattr(model.config, "_attn_implementation", None) == "eager"
+        config = model.config.get_text_config()
+        #: Of layers with a window: its length; and whether others have none.
+        self._window, kinds = _window(config)
+        self._is_mixed = "full_attention" in kinds and self._window is not None
         self.begin([])
 
     def begin(self, ids: list[int]) -> None:
@@ -142,17 +146,30 @@ class _Cached:
         self.cache = self._empty()
         self.length = self.extra = 0
         self.above: dict[int, list[int]] = {0: []}
+        #: Places of this round's nodes.
+        self._depths: list[int] = []
         if ids:
             self.feed(ids, (), ())
 
+    def _masked(self, sees: Any) -> Any:
+        mask = sees[None, None].to(self.model.device)
+        if not self._adds_mask:
+            return mask
+        low = torch.finfo(self.model.dtype).min
+        return torch.zeros(mask.shape, dtype=self.model.dtype, device=mask.device).masked_fill(~mask, low)
+
     def _pass(self, tokens: list[int], sees: Any, positions: list[int], rows: int) -> Any:
         device = self.model.device
-        mask = None
+        mask: Any = None
         if sees is not None:
-            mask = sees[None, None].to(device)
-            if self._adds_mask:
-                low = torch.finfo(self.model.dtype).min
-                mask = torch.zeros(mask.shape, dtype=self.model.dtype, device=device).masked_fill(~mask, low)
+            near = sees
+            if self._window is not None:
+                # Places of what is known and new: tokens of the text, then nodes by their depth.
+                at = torch.tensor(positions)[:, None]
+                near = sees & (torch.tensor(self._places)[None] > at - self._window)
+            mask = self._masked(near)
+            if self._is_mixed:
+                mask = {"full_attention": self._masked(sees), "sliding_attention": mask}
         found = self.model(
             input_ids=torch.tensor([tokens], device=device),
             attention_mask=mask,
@@ -183,6 +200,8 @@ class _Cached:
                 sees[at, :text] = True
                 sees[at, path] = True
                 positions.append(text + len(path) - 1)
+            self._places = [*range(self.length), *self._depths, *positions]
+            self._depths += positions[len(pending) :]
         logits = self._pass([*pending, *(node.token for node in nodes)], sees, positions, behind + len(nodes))
         self.length += len(pending)
         self.extra += len(nodes)
@@ -201,7 +220,7 @@ class _Cached:
                 if is_scattered:
                     held[:, :, start:end] = held[:, :, offsets]
                 setattr(layer, name, held[:, :, :end])
-        self.length, self.extra, self.above = end, 0, {0: []}
+        self.length, self.extra, self.above, self._depths = end, 0, {0: []}, []
         return len(offsets)
 
 
@@ -381,7 +400,7 @@ class Speculative:
         **model_kwargs: Any,
     ) -> Any:
         """As ``generate`` calls it."""
-        _refuse(model, generation_config, logits_processor, model_kwargs, stopping_criteria)
+        _refuse(model, generation_config, logits_processor, model_kwargs)
         streamer = stream if stream is not None else self._streamer
         if streamer is not None and len(input_ids) > 1:
             raise Refused("stream: takes one text at a time; give one prompt and no num_return_sequences")
@@ -710,7 +729,7 @@ def _output(texts: list[_Text], prompts: Any, config: Any) -> Any:
     )
 
 
-def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any], criteria: Any) -> None:
+def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any]) -> None:
     """Raises for what is not plain sampling of a decoder's own text."""
     why = "trees of drafts stand for sampling token by token"
     settings = {
@@ -747,7 +766,7 @@ def _refuse(model: Any, config: Any, processors: Any, given: Mapping[str, Any], 
     mask = given.get("attention_mask")
     if mask is not None and bool((mask.diff(dim=1) < 0).any()):
         raise Refused("attention_mask: has a gap behind a token; pad on the left")
-    _refuse_model(model, "the model", criteria.max_length)
+    _refuse_model(model, "the model")
 
 
 def _refuse_states(processors: Any, ids: Any, size: int) -> None:
@@ -765,7 +784,7 @@ def _refuse_states(processors: Any, ids: Any, size: int) -> None:
             )
 
 
-def _refuse_model(model: Any, name: str, longest: int | None) -> None:
+def _refuse_model(model: Any, name: str) -> None:
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ())
     if model.config.is_encoder_decoder:
@@ -775,13 +794,14 @@ def _refuse_model(model: Any, name: str, longest: int | None) -> None:
     attention = getattr(config, "_attn_implementation", "sdpa")
     if attention not in _ATTENTION:
         raise Refused(f"{name}: attn_implementation={attention!r} takes no mask of a tree; load it with 'sdpa'")
+
+
+def _window(config: Any) -> tuple[int | None, set[str]]:
+    """The length of a sliding window, if layers have one, and the kinds of layers."""
+    kinds = set(getattr(config, "layer_types", None) or ())
     window: Any = getattr(config, "sliding_window", None)
     slides = window is not None and getattr(config, "use_sliding_window", True)
-    if slides and (not kinds or "sliding_attention" in kinds) and (longest is None or longest > window):
-        raise Refused(
-            f"max_length: {longest} passes {name}'s sliding window of {window}; ask for fewer max_new_tokens, or "
-            "call generate without custom_generate"
-        )
+    return (window if slides and (not kinds or "sliding_attention" in kinds) else None), kinds
 
 
 def _compare(one: _Cached, ids: list[int]) -> None:
@@ -856,7 +876,7 @@ def speculative(
         raise Refused(f"rule: the levels of {rule} are for strata; with independent draws say 'rrs' or 'traversal'")
     kept = None
     if isinstance(draft, torch.nn.Module):
-        _refuse_model(draft, "the draft", 0)
+        _refuse_model(draft, "the draft")
         if draft_tokens is not None:
             kept = torch.as_tensor(draft_tokens, device=draft.device)
             draft = _cut_head(draft, kept)

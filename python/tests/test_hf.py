@@ -247,6 +247,49 @@ def test_drafts_of_other_makes() -> None:
     assert not any("forward" in vars(one) for one in [*target.modules(), *draft.modules()])
 
 
+def windowed(kind: str, seed: int) -> Any:
+    """A model whose layers, or every second one, see six tokens."""
+    torch.manual_seed(seed)
+    given = {
+        "vocab_size": 20, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "head_dim": 8,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "initializer_range": 0.6, "sliding_window": 6,
+        "eos_token_id": None, "pad_token_id": 0,
+    }  # fmt: skip
+    if kind == "mistral":
+        made = transformers.MistralForCausalLM(transformers.MistralConfig(**given))
+    elif kind == "gemma":
+        mixed = {"layer_types": ["sliding_attention", "full_attention"], "tie_word_embeddings": False}
+        made = transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**given, **mixed))
+    else:
+        made = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**given, use_sliding_window=True, max_window_layers=1))
+    made.generation_config.update(pad_token_id=0, eos_token_id=None, top_k=0)
+    return made.eval()
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gemma", "qwen"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_texts_beyond_a_sliding_window(kind: str, attention: str) -> None:
+    target = windowed(kind, 0)
+    target.set_attn_implementation(attention)
+    draft = copy.deepcopy(target)
+    with torch.no_grad():
+        for weights in draft.parameters():
+            weights += 0.05 * torch.randn_like(weights)
+    options: dict[str, Any] = {"do_sample": False, "max_new_tokens": 40}
+    plain = target.generate(PROMPT, **options)
+    # The window matters: without it the text is another.
+    wide = copy.deepcopy(target)
+    for module in wide.modules():
+        if getattr(module, "sliding_window", None):
+            module.sliding_window = 100
+    wide.config.sliding_window = 100
+    assert not torch.equal(wide.generate(PROMPT, **options), plain)
+    for arm in (("4-2-1", "stratified", "traversal-4"), ("chain-8", "top", "traversal")):
+        decode = hf.speculative(draft, *arm)
+        assert torch.equal(target.generate(PROMPT, custom_generate=decode, **options), plain)
+        assert decode.tokens_per_call > 1.2
+
+
 class Stream:
     def __init__(self) -> None:
         self.got: list[int] = []
@@ -345,9 +388,6 @@ def test_what_is_refused_says_which_option_and_the_cure() -> None:
             return scores
 
     says("logits_processor: Counts keeps a state", logits_processor=[Counts()])
-    config = transformers.MistralConfig(**{**model(20).config.to_dict(), "model_type": "mistral", "sliding_window": 6})
-    slides = transformers.MistralForCausalLM(config).eval()
-    says("max_length: 7 passes .* window of 6", of=slides)
     target.set_attn_implementation("eager")
     target.generate(PROMPT, custom_generate=decode, max_new_tokens=4)
     with pytest.raises(sg.Refused, match="record: without sampling"):
