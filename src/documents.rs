@@ -510,11 +510,13 @@ fn is_in_the_crate(path: &str) -> bool {
     let mut names = path.split("::").peekable();
     let room = names.peek().copied().unwrap_or("");
     let members = std::fs::read_dir(root().join("crates")).unwrap();
+    // `report` is one room, with a part of the name of each other.
     let members = members.map(|member| member.unwrap().path().join("src"));
+    let mut members = members.filter(|source| !source.ends_with("report/src"));
     let has = |source: &PathBuf| {
         source.join(room).is_dir() || source.join(format!("{room}.rs")).is_file()
     };
-    let mut place = members.into_iter().find(has).unwrap_or_else(|| {
+    let mut place = members.find(has).unwrap_or_else(|| {
         let own = root().join("src");
         if has(&own) { own } else { PathBuf::new() }
     });

@@ -108,8 +108,6 @@
 pub mod cli;
 #[cfg(test)]
 mod documents;
-mod once;
-pub mod report;
 #[cfg(test)]
 mod schemas;
 
@@ -128,8 +126,9 @@ pub use specgap_number::{distribution, known, number};
 pub use specgap_page as page;
 pub use specgap_plan as plan;
 pub use specgap_replay::{replay, whole};
+pub use specgap_report as report;
 pub use specgap_row as row;
 pub use specgap_sampling as sampling;
 pub use specgap_statistics::{advice, curve, statistics};
 
-use specgap_base::{files, glossary, setting, side_by_side, sorted, typed};
+use specgap_base::{files, glossary, once, setting, side_by_side, sorted, typed};

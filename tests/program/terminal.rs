@@ -192,7 +192,7 @@ fn explain_knows_the_words_of_every_table_and_label() {
     let folder = fixtures();
     let mut words: BTreeMap<String, &str> = BTreeMap::new();
     let mut titles = BTreeSet::new();
-    titles_of_sources(&Path::new(ROOT).join("src/report"), &mut titles);
+    titles_of_sources(&Path::new(ROOT).join("crates/report/src"), &mut titles);
     assert!(titles.len() > 40, "{}", titles.len());
     for line in LINES {
         let run = specgap(folder.path(), line.split_whitespace());

@@ -1,0 +1,184 @@
+//! Advice of a gap report: other drafts and other rules at a position.
+
+use super::{
+    NOTHING_TO_CHANGE, as_engines_do, chosen, gain, measured_by, settings, shortfall, who,
+};
+use specgap_core::scheme::Here;
+use specgap_page::words::counted;
+use specgap_statistics::advice::{Assumed, Change, Needs, Verdict};
+
+/// What a gap report says of changes at one place.
+pub(crate) struct Said {
+    /// What to change first, in a sentence.
+    pub verdict: String,
+    /// What else is worth it, of other engines.
+    pub others: Option<String>,
+    /// What is not.
+    pub not_worth: Option<String>,
+}
+
+/// Says what changes are worth at one temperature, of one draft and of n, from what an engine does
+/// if one is known; nothing where none was measured.
+pub(crate) fn of_gap(
+    changes: &[Change],
+    engine: Option<&Assumed>,
+    at: f64,
+    n: usize,
+) -> Option<Said> {
+    let here = |change: &&Change| {
+        change.temperature == Some(at) && [Some(1), Some(n)].contains(&change.drafts)
+    };
+    let (one, several): (Vec<&Change>, Vec<&Change>) = (changes.iter())
+        .filter(here)
+        .partition(|change| change.drafts == Some(1));
+    // Several drafts first, where they were asked for.
+    let mut all: Vec<&Change> = several.into_iter().chain(one).collect();
+    if all.is_empty() {
+        return None;
+    }
+    all.retain(|change| engine.is_none_or(|engine| engine.starts(change)));
+    if let Some(engine) = engine.filter(|_| all.is_empty()) {
+        return Some(Said {
+            verdict: nothing_from(engine, at),
+            others: None,
+            not_worth: None,
+        });
+    }
+    let worth: Vec<Vec<&Change>> = groups(&all, |change| change.verdict == Verdict::Worth);
+    let not_worth = groups(&all, |change| {
+        ![Verdict::Worth, Verdict::Worse].contains(&change.verdict)
+    });
+    let mut said = worth.iter().map(|group| sentence(group, engine));
+    let verdict = said.next().unwrap_or_else(|| NOTHING_TO_CHANGE.to_owned());
+    let others: Vec<String> = said.collect();
+    let how = chosen(worth.iter().flatten().copied());
+    let others = others.join(" ") + how;
+    let not: Vec<String> = (not_worth.iter())
+        .map(|group| not_worth_it(group, engine))
+        .collect();
+    Some(Said {
+        verdict,
+        others: (!others.is_empty()).then(|| others.trim_start().to_owned()),
+        not_worth: (!not.is_empty()).then(|| not.join(" ")),
+    })
+}
+
+/// Changes from the same thing, together.
+fn groups<'a>(all: &[&'a Change], is_one: impl Fn(&Change) -> bool) -> Vec<Vec<&'a Change>> {
+    let mut groups: Vec<Vec<&Change>> = Vec::new();
+    for &change in all.iter().filter(|change| is_one(change)) {
+        let same = |group: &&mut Vec<&Change>| {
+            group
+                .iter()
+                .any(|other| (other.drafts, &other.from) == (change.drafts, &change.from))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(change),
+            None => groups.push(vec![change]),
+        }
+    }
+    groups
+}
+
+/// Says why nothing is said of what an engine does: it is the best there is, or was not measured.
+fn nothing_from(engine: &Assumed, at: f64) -> String {
+    let who = who(engine);
+    let defaults: Vec<Here> = (engine.name().into_iter())
+        .flat_map(|name| name.defaults().filter_map(|row| row.here))
+        .collect();
+    let Some(here) = defaults.first() else {
+        return format!("Nothing is known here of what {who} drafts.");
+    };
+    match (defaults.iter().all(|here| here.one), here.verifier) {
+        (true, _) if at == 0.0 => format!(
+            "Nothing to change in {who} at temperature 0, where all ways of drafting one token are \
+             alike."
+        ),
+        (true, "token") => format!(
+            "Nothing to change in {who} with one draft: it is sampled and kept with min(1, p/q), and \
+             no rule accepts more of one sampled draft."
+        ),
+        _ => format!(
+            "Nothing is advised: what {who} drafts was not measured; it takes several --drafts, {}.",
+            measured_by(*here)
+        ),
+    }
+}
+
+/// Says what is drafted now, and by whom: the beginning of a sentence.
+pub(super) fn now(change: &Change, engine: Option<&Assumed>) -> String {
+    match engine {
+        None => {
+            let engines = as_engines_do(change);
+            let comma = if engines.is_empty() { "," } else { "" };
+            format!("If you draft {}{engines}{comma}", drafted(change, "keep"))
+        }
+        Some(engine) => format!(
+            "{} drafts {} unless told otherwise:",
+            who(engine),
+            drafted(change, "keeps")
+        ),
+    }
+}
+
+/// Says what is drafted now, with a verb for what becomes of it.
+fn drafted(change: &Change, keep: &str) -> String {
+    let n = change.drafts.unwrap_or(1);
+    match (change.from.as_str(), change.from.split_once('/')) {
+        ("one-hot", _) => "the likeliest token alone".to_owned(),
+        ("exact-match", _) => {
+            format!("one sampled token and {keep} it if it is the target's own draw")
+        }
+        ("top/exact-match", _) => format!("the {n} likeliest tokens"),
+        (_, Some((law, rule))) => {
+            format!("{} of {law} and verify them by {rule}", counted(n, "token"))
+        }
+        (other, None) => other.to_owned(),
+    }
+}
+
+/// Says what could be done instead.
+pub(super) fn then(change: &Change) -> String {
+    match (change.to.split_once('/'), change.needs) {
+        (Some((_, rule)), Needs::Rule) => format!("verify them by {rule}"),
+        (Some((law, rule)), _) if law == rule => {
+            format!("draw {law} drafts, verified by their rule")
+        }
+        (Some((law, rule)), _) => format!("draw {law} drafts and verify them by {rule}"),
+        (None, _) => match change.from.as_str() {
+            "exact-match" => "keep it with min(1, p/q)".to_owned(),
+            _ => "sample it and keep it with min(1, p/q)".to_owned(),
+        },
+    }
+}
+
+/// A change that is worth it, or several from the same thing.
+fn sentence(group: &[&Change], engine: Option<&Assumed>) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let instead: Vec<String> = (group.iter())
+        .map(|change| format!("{}, {}", then(change), gain(change)))
+        .collect();
+    format!(
+        "{} {}{}.",
+        now(first, engine),
+        instead.join("; or "),
+        settings(first, engine)
+    )
+}
+
+/// Changes from the same thing that are not worth it.
+fn not_worth_it(group: &[&Change], engine: Option<&Assumed>) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let each: Vec<String> = (group.iter())
+        .map(|change| format!("{} ({})", then(change), shortfall(change)))
+        .collect();
+    let now = match engine {
+        None => format!("If you draft {}:", drafted(first, "keep")),
+        Some(_) => now(first, engine),
+    };
+    format!("{now} {}.", each.join("; "))
+}

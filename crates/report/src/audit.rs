@@ -1,0 +1,698 @@
+//! The page of `specgap audit`, its JUnit file, and the block for an issue.
+//!
+//! What to do comes first, then the verdicts, then everything they follow from, and last what it
+//! would take to find more.
+
+mod beside;
+
+use self::beside::outcome;
+use super::columns::head;
+use super::junit::{self, Case};
+use super::sections::{if_any, of_table, shown};
+use specgap_audit::audit::{AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering};
+use specgap_base::glossary;
+use specgap_log::log::RowsFrom;
+use specgap_page::table::{Entry, Row, Table};
+use specgap_page::words::{count, counted, rate};
+use specgap_page::{Block, Fact, Page, Section, visible};
+use std::fmt::Write as _;
+
+fn count_of(n: u64) -> String {
+    count(usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+/// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
+pub fn page(report: &AuditReport) -> Page {
+    let mut sections = vec![shown(
+        "verdicts",
+        "The verdicts",
+        "What was tested, on how much, and what came of it.",
+        [Block::Table(verdicts(report))],
+    )];
+    sections.extend(report.counts.as_ref().map(beside::counts));
+    sections.extend(evidence_sections(report));
+    sections.push(Section::new(
+        "hard-checks",
+        "Hard checks",
+        "What may never happen, however short the log.",
+        [Block::Table(hard_checks(report))],
+    ));
+    let control = of_table(
+        "control",
+        "Negative control",
+        "Tampered logs, each of which the audit has to refuse.",
+        report.negative_control.as_deref().map(tampering),
+    );
+    sections.extend(control.map(Section::main));
+    if !report.notes.is_empty() {
+        sections.push(shown(
+            "notes",
+            "Notes",
+            "",
+            [Block::List(report.notes.clone())],
+        ));
+    }
+    sections.push(Section::new(
+        "words",
+        "What the words mean",
+        "",
+        [Block::Definitions(definitions())],
+    ));
+    sections.push(Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [Block::Facts(facts(report))],
+    ));
+    Page {
+        title: format!("Audit: {} as {}", report.log, report.rule),
+        subtitle: report.rule_words.clone(),
+        lead: lead(report),
+        sections,
+        next: super::advice::after_audit(report),
+        papers: Vec::new(),
+    }
+}
+
+fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
+    let groups = of_table(
+        "groups",
+        "Where it fails",
+        "Groups of steps that e-BH names at the same level.",
+        if_any(groups(report)),
+    );
+    let evidence = of_table(
+        "evidence",
+        "Evidence",
+        "Bugs and scores with an e-value of 100 or more, by part.",
+        if_any(evidence(report)),
+    );
+    let suspects = of_table(
+        "suspects",
+        "Suspects",
+        "Laws that explain the log better than the claim does, strongest first.",
+        if_any(suspects(report)),
+    );
+    let excluded = of_table(
+        "excluded",
+        "What would have been found",
+        "Departures from the claim, by cause and size.",
+        if_any(excluded(report)),
+    );
+    // Where a cause is named, groups tell little more.
+    let groups = groups.map(|one| Section {
+        main: report.cause.is_none(),
+        ..one
+    });
+    let all = [suspects, excluded, groups, evidence];
+    all.into_iter().flatten()
+}
+
+/// Says what every word of the report means.
+pub fn definitions() -> Vec<(String, String)> {
+    glossary::of("audit")
+}
+
+/// The verdict in a line: what it is, what was excluded, and on how much it rests.
+pub fn conclusion(report: &AuditReport) -> String {
+    if let Some(words) = beside::refuted_counts(report) {
+        return words;
+    }
+    format!("{} {}", verdict(report), looked(report))
+}
+
+fn verdict(report: &AuditReport) -> String {
+    let (rule, is_text) = (&report.rule, report.rule == "text");
+    let cause = report.cause.as_ref().map(|cause| cause.name.as_str());
+    match report.conclusion {
+        Conclusion::AsClaimed => {
+            let what = match (is_text, report.lossy_by_design) {
+                (true, _) => "nothing was found against p as the law of this text.".to_owned(),
+                (false, Some(tv)) => format!(
+                    "nothing was found against {rule}. The rule itself is lossy: its outputs are {} \
+                     from p in total variation on these rows.",
+                    rate(tv)
+                ),
+                (false, None) => format!("nothing was found against {rule}."),
+            };
+            format!(
+                "As claimed: {what} A departure of TV {} a step would have been found.",
+                rate(report.exclude)
+            )
+        }
+        Conclusion::LosslessOther => format!(
+            "Lossless, but not the rule you name: the log fits {} and not {rule}.",
+            report.fits.as_deref().unwrap_or("another rule")
+        ),
+        Conclusion::Lossy if cause == Some("seed-reset-each-round") => {
+            "Lossy: rounds of one text draw with the same random numbers.".to_owned()
+        }
+        Conclusion::Lossy => "Lossy: what comes out does not follow p.".to_owned(),
+        Conclusion::NotTheRule if cause == Some("shared-stream") => {
+            format!("Not {rule} with numbers of its own: requests share random numbers.")
+        }
+        Conclusion::NotTheRule => match report.cause.as_ref().and_then(|cause| cause.tv) {
+            Some(tv) if tv > 1e-3 => format!(
+                "Not {rule}: the engine does something else, which would move outputs {} from p in \
+                 total variation; outputs by themselves are not refuted yet.",
+                rate(tv)
+            ),
+            _ => format!("Not {rule}: whether outputs follow p is not decided at this N."),
+        },
+        Conclusion::Undecided => match report.open.first() {
+            Some(open) => format!("Undecided: {open}."),
+            None => "Undecided: the log is too short to tell anything. Log more.".to_owned(),
+        },
+    }
+}
+
+fn looked(report: &AuditReport) -> String {
+    if report.capital.is_none() {
+        return format!("({})", counted(report.positions, "record"));
+    }
+    let texts = counted(report.requests.texts, "text");
+    match report.looked_at == report.positions {
+        true => format!(
+            "({}, {texts}, all looked at)",
+            counted(report.positions, "token")
+        ),
+        false => format!(
+            "({} of {} looked at, {texts})",
+            count(report.looked_at),
+            counted(report.positions, "token")
+        ),
+    }
+}
+
+/// Says whose p it is.
+fn whose(report: &AuditReport) -> String {
+    let mut words = match report.rows_from {
+        Some(RowsFrom::EngineProcessed) => {
+            "p is the engine's own, recorded behind its temperature and truncation: a mistake in \
+             these would be in p too, and is not seen here. Audit a plain scoring of the same text \
+             as well (docs/guide/audit.md)."
+        }
+        Some(RowsFrom::EngineRaw) => {
+            "p follows from the engine's raw logits and from the request's temperature and \
+             truncation, which are applied here."
+        }
+        Some(RowsFrom::Scoring) => "p comes from a pass of the target apart from the sampling.",
+        None => {
+            "Whose p it is, the log does not say (rows_from in its metadata): rows that the engine \
+             itself sampled from cannot show a mistake in them (docs/guide/audit.md)."
+        }
+    }
+    .to_owned();
+    if let Some(left) = report.not_comparable.as_ref().filter(|left| left.count > 0) {
+        let reasons: Vec<String> = (left.reasons.iter())
+            .map(|(reason, count)| format!("{count}: {reason}"))
+            .collect();
+        let _ = write!(
+            words,
+            " {} are not in the log, because p does not follow from their rows and these settings \
+             ({}).",
+            counted_u64(left.count, "round"),
+            reasons.join("; ")
+        );
+    }
+    words
+}
+
+fn lead(report: &AuditReport) -> Vec<Block> {
+    let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
+    let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
+    lead.push(Block::Paragraph(conclusion(report)));
+    // A page folds no caution away.
+    lead.extend(findings(report).into_iter().map(Block::Caution));
+    lead.extend(report.surprise.as_ref().map(beside::surprise));
+    lead.push(Block::Paragraph(whose(report)));
+    if let Some(tv) = report.lossy_by_design
+        && report.conclusion != Conclusion::AsClaimed
+    {
+        lead.push(Block::Caution(format!(
+            "{} is lossy by design: {} from p in total variation on these rows.",
+            report.rule,
+            rate(tv)
+        )));
+    }
+    let failed = report.negative_control.iter().flatten();
+    let failed: Vec<&str> = failed
+        .filter(|one| one.refuted == Some(false))
+        .map(|one| one.name.as_str())
+        .collect();
+    if !failed.is_empty() {
+        lead.push(Block::Caution(format!(
+            "The negative control was not refused for {}: this audit cannot find them on such \
+             rows.",
+            failed.join(", ")
+        )));
+    }
+    lead
+}
+
+/// Lists what was found against the engine, and what to do.
+fn findings(report: &AuditReport) -> Vec<String> {
+    let broken = report.hard_checks.iter();
+    let broken = broken.filter(|check| check.violations > 0);
+    let mut items: Vec<String> = broken
+        .map(|check| format!("{}: {}", check.name, violation(check)))
+        .collect();
+    items.extend(report.cause.as_ref().map(beside::cause));
+    let counts = report.counts.as_ref();
+    let counts = counts.filter(|counts| counts.verdict == Outcome::Refuted);
+    items.extend(counts.map(|counts| format!("{}.", beside::counted_words(counts))));
+    items.extend(
+        report
+            .open
+            .iter()
+            .skip(1)
+            .map(|open| format!("also open: {open}")),
+    );
+    let refuted = report
+        .parts
+        .iter()
+        .any(|part| part.verdict == Outcome::Refuted);
+    if report.cause.is_none() && refuted && report.capital.is_some() {
+        items.push(nearest(report));
+    }
+    if report.capital.is_none() {
+        let refuted = report.parts.iter();
+        let refuted = refuted.filter(|part| part.verdict == Outcome::Refuted);
+        items.extend(refuted.map(|part| match part.evidence.first() {
+            Some(best) => format!(
+                "{}: fits {}: {}. What to do: {}.",
+                part.part, best.name, best.words, best.cure
+            ),
+            None => format!("{}: fails in some groups alone, see below", part.part),
+        }));
+    }
+    items
+}
+
+/// Says what comes nearest, where no law explains the log by far.
+fn nearest(report: &AuditReport) -> String {
+    let near: Vec<String> = (report.suspects.iter().take(3))
+        .map(|one| format!("{} (1e{:+.0})", one.words, one.log10_e_value))
+        .collect();
+    match near.is_empty() {
+        true => "nothing that is known explains it".to_owned(),
+        false => format!(
+            "no single cause stands out; nearest, with their likelihood over the claim's: {}",
+            near.join("; or ")
+        ),
+    }
+}
+
+fn violation(check: &HardCheck) -> String {
+    let first = check
+        .first_position
+        .map_or_else(String::new, |at| format!(", first at {at}"));
+    format!(
+        "{} ({}{first})",
+        check.words,
+        counted_u64(check.violations, "time")
+    )
+}
+
+fn counted_u64(n: u64, what: &str) -> String {
+    counted(usize::try_from(n).unwrap_or(usize::MAX), what)
+}
+
+fn e_value(part: &PartReport) -> String {
+    if part.log10_e_value.abs() < 3.0 {
+        format!("{:.3}", part.e_value)
+    } else {
+        format!("1e{:+.1}", part.log10_e_value)
+    }
+}
+
+fn verdicts(report: &AuditReport) -> Table {
+    let columns = head("part | verdict | #steps | #e-value");
+    let rows = report.parts.iter().map(|part| {
+        Row::new([
+            Entry::plain(part.part.clone()),
+            Entry::plain(outcome(part.verdict)).bold(part.verdict == Outcome::Refuted),
+            Entry::plain(count_of(part.steps)),
+            Entry::plain(e_value(part)),
+        ])
+    });
+    let mut table = Table::new("verdicts", "", columns).rows(rows);
+    for part in report.parts.iter() {
+        if let Some(reason) = &part.reason {
+            table = table.note(format!("{}: {reason}.", part.part));
+        }
+    }
+    match &report.capital {
+        Some(capital) => table.note(format!(
+            "Evidence against the rule as a whole is 1e{:+.1}, against p as the law of what comes \
+             out 1e{:+.1}. Either refutes from 1e{:+.1} on: an engine that does what it claims, with \
+             noise of {} on each logit, gets there with probability {:.0e} at most, whatever \
+             numbers its requests share{}.",
+            capital.log10_rule,
+            capital.log10_outputs,
+            capital.log10_needed,
+            report.noise,
+            report.false_alarm,
+            if report.noise > 0.0 {
+                " (proved without noise)"
+            } else {
+                ""
+            }
+        )),
+        None => table.note(format!(
+            "A part is refuted by an e-value of {:.0e}. An engine that does what it claims, within \
+             a drift of {} of the mean of every score, fails this audit with probability {:.1e} at \
+             most{}.",
+            1.0 / report.alpha,
+            report.tolerance,
+            report.false_alarm,
+            provided(report)
+        )),
+    }
+}
+
+/// Says what the guarantee takes for granted of random numbers.
+fn provided(report: &AuditReport) -> &'static str {
+    let requests = &report.requests;
+    match (requests.fresh > 1, requests.averaged > 0) {
+        (true, true) => {
+            ", whatever random numbers requests share whose e-values are averaged, if the others \
+             drew their own"
+        }
+        (true, false) => ", if each request drew random numbers of its own",
+        (false, true) => ", whatever random numbers its requests share",
+        (false, false) => "",
+    }
+}
+
+fn hard_checks(report: &AuditReport) -> Table {
+    let columns = head("check | #violations | what may not happen");
+    let rows = report.hard_checks.iter().map(|check| {
+        Row::new([
+            Entry::plain(check.name.clone()),
+            Entry::plain(count_of(check.violations)).bold(check.violations > 0),
+            Entry::plain(check.words.clone()),
+        ])
+    });
+    Table::new("hard-checks", "", columns).rows(rows)
+}
+
+/// Tabulates what has evidence, for logs.
+fn suspects(report: &AuditReport) -> Table {
+    let columns = head("suspect | what it says | what to do | #log10 of its likelihood");
+    let rows = report.suspects.iter().map(|one| {
+        Row::texts([
+            one.name.clone(),
+            one.words.clone(),
+            one.cure.clone(),
+            format!("{:.1}", one.log10_e_value),
+        ])
+    });
+    Table::new("suspects", "", columns).rows(rows).note(
+        "Each is a law of what an engine does, by its likelihood over the claim's. These are no \
+         e-values: the best of many sizes is shown.",
+    )
+}
+
+/// Tabulates what this log would have shown, and what it would not.
+fn excluded(report: &AuditReport) -> Table {
+    let columns = head("cause | size | #TV of a step | #tokens it takes | would have been found");
+    let rows = report.excluded.iter().map(|one| {
+        Row::new([
+            Entry::plain(one.name.clone()),
+            Entry::plain(one.words.clone()),
+            Entry::plain(rate(one.tv)),
+            Entry::plain(one.tokens.map_or_else(|| "–".to_owned(), count_of)),
+            Entry::plain(if one.found { "yes" } else { "no" }),
+        ])
+    });
+    Table::new("excluded", "", columns).rows(rows).note(
+        "By cause the least size that would have been found with probability 99%, and the largest \
+         that would not. Estimates from the log's own tokens. TV: total variation of what comes out \
+         of a step from p.",
+    )
+}
+
+fn evidence(report: &AuditReport) -> Table {
+    let columns = head("part | #log10 e | bug or score, and what it says");
+    let rows = report.parts.iter().flat_map(|part| {
+        part.evidence.iter().map(|one| {
+            Row::texts([
+                part.part.clone(),
+                format!("{:.1}", one.log10_e_value),
+                format!("{}: {}", one.name, one.words),
+            ])
+        })
+    });
+    Table::new("evidence", "", columns).rows(rows)
+}
+
+fn groups(report: &AuditReport) -> Table {
+    let columns = head("part | group | #steps | #log10 of its e-value");
+    let all = (report.parts.iter()).flat_map(|part| part.groups.iter().map(move |one| (part, one)));
+    // Of places in a round there are few, of prompts many.
+    let (places, prompts): (Vec<_>, Vec<_>) = all.partition(|(_, one)| one.family != "prompt");
+    let rows = places.into_iter().chain(prompts).map(|(part, one)| {
+        Row::texts([
+            part.part.clone(),
+            format!("{} {}", one.family, one.group),
+            count_of(one.steps),
+            format!("{:.1}", one.log10_e_value),
+        ])
+    });
+    let mut first: Vec<Row> = rows.collect();
+    let rest = first.split_off(first.len().min(FIRST_GROUPS));
+    let mut table = Table::new("groups", "", columns).rows(first);
+    if !rest.is_empty() {
+        table.groups[0].main = true;
+        let all = counted(FIRST_GROUPS + rest.len(), "group");
+        table = table.rows(rest).note(format!("{all} fail."));
+    }
+    table
+}
+
+/// Groups that short texts have.
+const FIRST_GROUPS: usize = 6;
+
+fn tampering(control: &[Tampering]) -> Table {
+    let columns = head("tampered with | refused | by | #positions played | this log is enough");
+    let rows = control.iter().map(|one| {
+        let refused = match (one.refuted, &one.reason) {
+            (Some(true), _) => "yes".to_owned(),
+            (Some(false), _) => "NO".to_owned(),
+            (None, reason) => format!("not done: {}", reason.as_deref().unwrap_or("no reason")),
+        };
+        Row::new([
+            Entry::titled(one.name.clone(), one.words.clone()),
+            Entry::plain(refused).bold(one.refuted == Some(false)),
+            Entry::plain(one.by.join(", ")),
+            Entry::plain(count_of(one.positions)),
+            Entry::plain(if one.own_positions_enough {
+                "yes"
+            } else {
+                "no"
+            }),
+        ])
+    });
+    Table::new("control", "", columns).rows(rows).note(
+        "Each bug is played along the log's rows. The last column says whether the log is long \
+         enough to find it.",
+    )
+}
+
+fn facts(report: &AuditReport) -> Vec<Fact> {
+    let command = match report.command.as_str() {
+        "" => None,
+        command => Some(Fact::new("command", command)),
+    };
+    let mut facts: Vec<Fact> = command.into_iter().collect();
+    facts.extend(crate::files::files(&report.files));
+    facts.extend([
+        Fact::new("tool", report.tool.clone()),
+        Fact::new(
+            "log",
+            format!(
+                "{}, {}, {}, {} not audited",
+                report.log,
+                counted(report.positions, "position"),
+                counted(report.rounds, "round"),
+                count(report.not_audited)
+            ),
+        ),
+    ]);
+    if let Some(target) = &report.target {
+        facts.push(Fact::new("target", target.clone()));
+    }
+    if let Some(draft) = &report.draft {
+        facts.push(Fact::new("draft", draft.clone()));
+    }
+    let requests = &report.requests;
+    facts.push(Fact::new(
+        "requests",
+        format!(
+            "{}, {} multiplied, {} averaged (seeds: {})",
+            counted(requests.texts, "text"),
+            count(requests.fresh),
+            count(requests.averaged),
+            requests.seeds
+        ),
+    ));
+    if let Some(claimed) = &report.claimed {
+        let mut words = format!(
+            "temperature {:?}, draft temperature {:?}",
+            claimed.temperature, claimed.draft_temperature
+        );
+        for (name, value) in [
+            ("top-k", claimed.top_k.map(|k| k.to_string())),
+            ("top-p", claimed.top_p.map(|p| p.to_string())),
+            ("min-p", claimed.min_p.map(|p| p.to_string())),
+            ("draft top-k", claimed.draft_top_k.map(|k| k.to_string())),
+        ] {
+            if let Some(value) = value {
+                let _ = write!(words, ", {name} {value}");
+            }
+        }
+        if claimed.order_matters() {
+            let order = claimed.cut_order.unwrap_or_default();
+            let how = claimed
+                .cut_order
+                .map_or(" (assumed; else give --cut-order)", |_| "");
+            let _ = write!(words, ", cut order {order}{how}");
+        }
+        if claimed.draft_mask {
+            words.push_str(", the draft masked too");
+        }
+        facts.push(Fact::new("claimed sampling", words));
+    }
+    facts
+}
+
+/// A Markdown block for an issue: what was tested, what was found, how to see it again.
+pub fn issue(report: &AuditReport) -> String {
+    let mut out = format!(
+        "### Sampling audit: `{}`\n\n{}\n\n",
+        report.rule,
+        conclusion(report)
+    );
+    out.push_str("| part | verdict | steps | e-value | fits best |\n");
+    out.push_str("| --- | --- | ---: | ---: | --- |\n");
+    for part in report.parts.iter() {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            part.part,
+            outcome(part.verdict),
+            part.steps,
+            e_value(part),
+            part.suspect.as_deref().unwrap_or("")
+        );
+    }
+    out.push('\n');
+    for check in report
+        .hard_checks
+        .iter()
+        .filter(|check| check.violations > 0)
+    {
+        let _ = writeln!(out, "- **{}**: {}", check.name, violation(check));
+    }
+    if let Some(cause) = &report.cause {
+        let _ = writeln!(out, "- {}", beside::cause(cause));
+    }
+    if let Some(counts) = &report.counts {
+        let _ = writeln!(out, "- {}", beside::counted_words(counts));
+    }
+    for part in report.parts.iter() {
+        for group in &part.groups {
+            let _ = writeln!(
+                out,
+                "- **{}** fails at {} {} (e-value 1e{:+.1}, {} steps)",
+                part.part, group.family, group.group, group.log10_e_value, group.steps
+            );
+        }
+    }
+    if let Some(surprise) = &report.surprise {
+        let _ = writeln!(out, "\n{}", beside::surprise_words(surprise));
+    }
+    let _ = writeln!(
+        out,
+        "\nAn engine that does what it claims fails with probability {:.1e} at most. {} Made by `{}` \
+         ({}) on {} positions, {} rounds; {} tokens were looked at.",
+        report.false_alarm,
+        whose(report),
+        report.command,
+        report.tool,
+        report.positions,
+        report.rounds,
+        report.looked_at
+    );
+    visible(out)
+}
+
+/// JUnit XML: one test case a hard check, a part and a tampered log.
+pub fn junit(report: &AuditReport) -> String {
+    let case = |class: &str, name: &str| Case {
+        class: format!("specgap.audit.{class}"),
+        name: name.to_owned(),
+        ..Case::default()
+    };
+    let skipped = |case: Case, why: String| Case {
+        skipped: Some(why),
+        ..case
+    };
+    let failed = |case: Case, why: String| Case {
+        failures: vec![why],
+        ..case
+    };
+    let mut cases: Vec<Case> = Vec::new();
+    let verdict = case("verdict", &report.rule);
+    cases.push(match report.conclusion {
+        Conclusion::AsClaimed => verdict,
+        Conclusion::LosslessOther if report.ok => verdict,
+        Conclusion::Undecided => skipped(verdict, conclusion(report)),
+        _ => failed(verdict, conclusion(report)),
+    });
+    for check in &report.hard_checks {
+        let case = case("hard-checks", &check.name);
+        cases.push(match check.violations {
+            0 => case,
+            _ => failed(case, violation(check)),
+        });
+    }
+    for part in report.parts.iter() {
+        let case = case("parts", &part.part);
+        cases.push(match part.verdict {
+            Outcome::Consistent => case,
+            Outcome::NotTestable => skipped(case, part.reason.clone().unwrap_or_default()),
+            Outcome::Refuted => {
+                let fits = match (&report.cause, part.evidence.first()) {
+                    (Some(cause), _) => format!("{}: {}", cause.name, cause.words),
+                    (None, Some(best)) => format!("{}: {}", best.name, best.words),
+                    (None, None) => "no single cause".to_owned(),
+                };
+                let (e_value, steps) = (e_value(part), part.steps);
+                failed(
+                    case,
+                    format!("e-value {e_value} on {steps} steps; fits {fits}"),
+                )
+            }
+        });
+    }
+    if let Some(counts) = &report.counts {
+        let words = beside::counted_words(counts);
+        let case = case("counters", &counts.rule);
+        cases.push(match counts.verdict {
+            Outcome::Consistent => case,
+            Outcome::NotTestable => skipped(case, words),
+            Outcome::Refuted => failed(case, words),
+        });
+    }
+    for one in report.negative_control.iter().flatten() {
+        let case = case("negative-control", &one.name);
+        cases.push(match one.refuted {
+            Some(true) => case,
+            Some(false) => failed(case, format!("not refused: {}", one.words)),
+            None => skipped(case, one.reason.clone().unwrap_or_default()),
+        });
+    }
+    junit::suite("specgap audit", "refuted", &cases)
+}

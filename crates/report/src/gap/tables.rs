@@ -1,0 +1,839 @@
+//! The tables of a gap report.
+
+use super::certainty::{of_gap, of_rates};
+use super::first::{points, recovered};
+use super::select::{
+    LEVEL, ahead, cell, cells_at, each_cell, headline, is_measured, laws, place, places, quantile,
+    told_apart, verifier, verifiers,
+};
+use super::summary::over_clusters;
+use crate::certainty::{
+    BETWEEN, Tally, all_digits, cut, entry, exactness, in_percent, number as of_estimate,
+    signed_entry, signed_percent,
+};
+use crate::columns::{head, head_below, head_if};
+use crate::length::numbers::entry as in_text;
+use crate::sections::if_any;
+use specgap_base::once::each_once;
+use specgap_core::scheme::{ENGINES, Engine};
+use specgap_measure::{
+    BlockEstimate, Cell, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
+    VerifierRow,
+};
+use specgap_number::known::Kind;
+use specgap_page::table::{Column, Entry, Number, Row, Table};
+use specgap_page::words::{at_most, count, counted, listed, p_value, percent, small, temperature};
+use specgap_statistics::statistics::Estimate;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Most pairs of a temperature and a number of drafts side by side.
+const WIDEST: usize = 8;
+
+/// How exact quantiles are, besides the values that they are of.
+const QUANTILES: &str = "Quantiles are read off to 1/16384.";
+
+fn number(value: f64) -> Entry {
+    Entry::titled(in_percent(value), value.to_string())
+}
+
+fn maybe(value: Option<f64>) -> Entry {
+    value.map_or_else(Entry::none, number)
+}
+
+/// Every verifier at one place, a line each, in percent.
+pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
+    let columns = head("drafts and rule | #accepts % | #loses | #of α*");
+    let id = match headline(report) == Some((at, n)) {
+        true => "verifiers".to_owned(),
+        false => format!("verifiers-t{}-n{n}", temperature(at)),
+    };
+    let mut table = Table::new(id, format!("At {}", place(at, n)), columns);
+    let percent_of = |estimate: &specgap_statistics::statistics::Estimate, how: &str| {
+        let entry = Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)));
+        entry.of(Number {
+            percent: true,
+            ..of_estimate(estimate)
+        })
+    };
+    for cell in cells_at(report, at, n) {
+        let optimum = &cell.optimal_acceptance_rate;
+        let how = exactness(optimum.kind, optimum.width_max);
+        let mut rows = vec![Row::reference([
+            Entry::plain("α*"),
+            percent_of(&optimum.estimate, &how),
+            Entry::plain(""),
+            Entry::plain(""),
+        ])];
+        for row in &cell.verifiers {
+            let (kind, width) = of_gap(optimum, row);
+            rows.push(Row::new([
+                Entry::plain(&row.name),
+                percent_of(&row.acceptance, &exactness(row.kind, row.width_max)),
+                percent_of(&row.gap.estimate, &exactness(kind, width)),
+                of_optimum(cell, row),
+            ]));
+        }
+        table.group(cell.scheme.clone(), rows, false);
+    }
+    let cells: Vec<&Cell> = cells_at(report, at, n).collect();
+    table.notes.extend(recovered(report, &cells));
+    table
+}
+
+/// A verifier's share of its optimum, where both are measured.
+fn of_optimum(cell: &Cell, row: &VerifierRow) -> Entry {
+    let share = row.acceptance.mean / cell.optimal_acceptance_rate.estimate.mean;
+    if share.is_finite() && is_measured(cell, row) {
+        Entry::titled(percent(share), share.to_string())
+    } else {
+        Entry::none()
+    }
+}
+
+/// Acceptance of every verifier beside its optimum: the field's Table 1.
+///
+/// One table, or one a temperature where that would be too wide to read.
+pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
+    let places = places(report);
+    let mut columns = vec![Column::words("drafts and verifier")];
+    columns.extend(places.iter().map(|&(at, n)| {
+        Column::number(format!("n = {n}")).over(format!("T = {}", temperature(at)))
+    }));
+    let caption = format!(
+        "Acceptance rate in percent, mean over positions{}",
+        over_clusters(report, |unit| {
+            format!(" ± half the width of its interval (95%, {unit}s)")
+        })
+    );
+    let mut table = Table::new("acceptance", caption, columns);
+    for law in laws(report) {
+        let cells: Vec<Option<&Cell>> = places
+            .iter()
+            .map(|&(at, n)| cell(report, at, n, law))
+            .collect();
+        let mut rows = vec![optimum_row(&cells)];
+        rows.extend(
+            verifiers(report, law)
+                .into_iter()
+                .map(|name| verifier_row(report, &cells, name)),
+        );
+        table.group(law.to_owned(), rows, false);
+    }
+    let entries = || {
+        table
+            .groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .flat_map(|row| &row.entries)
+    };
+    let mut notes = vec![
+        "α*: the most that a lossless verifier of these drafts can accept in a position that \
+             starts with the target's own law."
+            .to_owned(),
+    ];
+    if entries().any(|entry| entry.strong) {
+        notes.push(format!(
+            "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
+             the next one (paired, p < {LEVEL} after Holm's correction)."
+        ));
+    }
+    let missing = verifiers_left_out(report);
+    if !missing.is_empty() {
+        notes.push(format!(
+            "Not measured, for reasons under “Left out”: {}.",
+            listed(&missing)
+        ));
+    }
+    let is_between = |cell: &Cell| cell.optimal_acceptance_rate.estimate.between.is_some();
+    if report.cells.iter().any(is_between) {
+        notes.push(BETWEEN.to_owned());
+    }
+    notes.extend(cut(rates(report)));
+    if has_open(report) {
+        notes.push(OPEN.to_owned());
+    }
+    let sampled = |row: &VerifierRow| row.kind == Kind::MonteCarlo;
+    if report
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.verifiers)
+        .any(sampled)
+    {
+        notes.push("MC: estimated by Monte Carlo.".to_owned());
+    }
+    let estimated = report.cells.iter().flat_map(|cell| &cell.verifiers);
+    if estimated.into_iter().any(|row| row.kind == Kind::Estimate) {
+        notes.push(audited(report));
+    }
+    notes.push(of_rates(report).line());
+    table.notes = notes;
+    if places.len() <= WIDEST {
+        vec![table]
+    } else {
+        table.split()
+    }
+}
+
+/// Lists what is accepted and what could be, in every cell.
+fn rates(report: &GapReport) -> impl Iterator<Item = &Estimate> {
+    report.cells.iter().flat_map(|cell| {
+        let rows = cell.verifiers.iter().map(|row| &row.acceptance);
+        std::iter::once(&cell.optimal_acceptance_rate.estimate).chain(rows)
+    })
+}
+
+/// What a range instead of a number says.
+const OPEN: &str = "a to b: such bounds alone, where they are further apart than ±; nothing more is \
+    known of that number.";
+
+/// Tells whether some rate or gap is only known between bounds.
+fn has_open(report: &GapReport) -> bool {
+    let rows =
+        (report.cells.iter()).flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
+    rows.into_iter().any(|(cell, row)| !is_measured(cell, row))
+}
+
+/// Verifiers of the table's laws that a line of the report leaves out: `law/verifier: why`.
+fn verifiers_left_out(report: &GapReport) -> Vec<&str> {
+    let laws = laws(report);
+    let names = report.left_out.iter().filter_map(|line| {
+        let (name, _) = line.split_once(": ")?;
+        let (law, _) = name.split_once('/')?;
+        laws.contains(&law).then_some(name)
+    });
+    names.collect()
+}
+
+/// Says what `est.` means, and how the estimates were checked.
+fn audited(report: &GapReport) -> String {
+    let meaning = "est.: an estimate by a fast rule, whose error is not proven";
+    let sum = |count: fn(&RateAudit) -> u64| report.audits.iter().map(count).sum::<u64>();
+    let (all, outside) = (sum(|audit| audit.positions), sum(|audit| audit.outside));
+    if all == 0 {
+        return format!("{meaning}.");
+    }
+    let largest = |of: fn(&RateAudit) -> f64| report.audits.iter().map(of).fold(0.0, f64::max);
+    let finding = match outside {
+        0 => "all are within their bounds".to_owned(),
+        some => format!("{some} are outside of their bounds"),
+    };
+    format!(
+        "{meaning}. Of {} the slow way was gone too, and {finding}; the largest difference is {}, \
+         where the slow way is good to {}. See “Audit of estimates”.",
+        counted(all as usize, "rate"),
+        at_most(largest(|audit| audit.difference_max)),
+        at_most(largest(|audit| audit.width_max))
+    )
+}
+
+/// Fast rates against slow ones.
+pub(super) fn audits(report: &GapReport) -> Option<Table> {
+    let columns = head(
+        "verifier | #T | #n | #positions | #largest difference | #mean difference | slow way | \
+         #its width, at most | #outside",
+    );
+    let most = |value: f64| Entry::titled(at_most(value), value.to_string());
+    let rows = report.audits.iter().map(|audit| {
+        let slow = match audit.kind {
+            Kind::MonteCarlo => "Monte Carlo interval",
+            _ => "enclosure",
+        };
+        Row::new([
+            Entry::plain(&audit.verifier),
+            Entry::plain(temperature(audit.temperature)),
+            Entry::plain(audit.drafts.to_string()),
+            Entry::plain(count(audit.positions as usize)),
+            most(audit.difference_max),
+            number(audit.difference_mean),
+            Entry::plain(slow),
+            most(audit.width_max),
+            Entry::plain(audit.outside.to_string()).bold(audit.outside > 0),
+        ])
+    });
+    let caption = "Fast rates against the slow way at some positions";
+    let table = Table::new("audits", caption, columns).rows(rows);
+    if_any(table.note(
+        "Difference: of the fast rate to the middle of the slow one's bounds; where it is smaller \
+         than their width it is within what the slow way knows. Outside: positions where the \
+         fast rate is not within the bounds. A Monte Carlo interval misses 1 of 1,000 by itself. \
+         --rrs-wo enclosed computes every position the slow way.",
+    ))
+}
+
+fn optimum_row(cells: &[Option<&Cell>]) -> Row {
+    let entries = cells.iter().map(|cell| {
+        cell.map_or_else(Entry::none, |cell| {
+            let optimum = &cell.optimal_acceptance_rate;
+            let how = exactness(optimum.kind, optimum.width_max);
+            entry(&optimum.estimate, &how)
+        })
+    });
+    Row::reference(std::iter::once(Entry::plain("α*, the optimum")).chain(entries))
+}
+
+fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row {
+    let entries = cells.iter().map(|cell| {
+        let Some((cell, row)) = cell.and_then(|cell| Some((cell, verifier(cell, name)?))) else {
+            return Entry::none();
+        };
+        let how = exactness(row.kind, row.width_max);
+        let mut entry = entry(&row.acceptance, &how);
+        if row.kind == Kind::MonteCarlo {
+            entry.text.push_str(" MC");
+        }
+        if row.kind == Kind::Estimate {
+            entry.text.push_str(" est.");
+        }
+        entry.strong = told_apart(report, cell).is_some_and(|best| best.name == name);
+        entry
+    });
+    Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+}
+
+/// Tabulates how far every verifier is from its optimum.
+pub(super) fn gaps(report: &GapReport) -> Table {
+    let columns = head("verifier | drafts | #mean gap | #of α* | #median | #q95 | #max | #none");
+    let caption = "Gap of every verifier over the positions, in percentage points";
+    let mut table = Table::new("gaps", caption, columns);
+    let mut tally = Tally::default();
+    each_cell(report, &mut table, headline(report), |cell| {
+        let rows = cell.verifiers.iter().map(|row| {
+            let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
+            tally.add(kind, width, &row.name);
+            gap_row(cell, row)
+        });
+        rows.collect()
+    });
+    table.notes = vec![format!(
+        "Gap: α* minus acceptance at the same position{}. Of α*: mean acceptance over \
+         mean α*. q95: 95% of the positions have at most this gap. None: positions with a \
+         gap below 1e-6.",
+        over_clusters(report, |unit| format!("; ±: 95%, {unit}s"))
+    )];
+    table
+        .notes
+        .extend(has_open(report).then(|| OPEN.to_owned()));
+    table.notes.push(tally.line());
+    table
+}
+
+fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
+    let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
+    // What is known of the mean only between bounds is known of single positions no better.
+    let is_open = row.gap.estimate.open().is_some();
+    let single = |value: Option<f64>| maybe(value.filter(|_| !is_open));
+    let total: u64 = row.gap.histogram.iter().sum();
+    let none = row.gap.histogram.first().copied().unwrap_or(0);
+    Row::new([
+        Entry::plain(&row.name),
+        Entry::plain(&cell.scheme),
+        entry(&row.gap.estimate, &exactness(kind, width)),
+        of_optimum(cell, row),
+        single(quantile(&row.gap.quantiles, 0.5)),
+        single(quantile(&row.gap.quantiles, 0.95)),
+        single(Some(row.gap.max)),
+        if total == 0 || is_open {
+            Entry::none()
+        } else {
+            Entry::titled(
+                percent(none as f64 / total as f64),
+                format!("{none} of {total}"),
+            )
+        },
+    ])
+}
+
+/// Tabulates what engines do with one draft.
+pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
+    let columns = head(
+        "#T | #one-hot | #token | #exact-match | #one-hot − token | #token − exact-match | \
+         at 5% after Holm",
+    );
+    let caption = "Acceptance of a single draft in percent, by what engines do with it";
+    let mut table = Table::new("one-draft", caption, columns);
+    let mut tally = Tally::default();
+    let mut rows = Vec::new();
+    for one in &report.one_draft {
+        let how = exactness(one.kind, one.width_max);
+        let of = |first: &str, second: &str| {
+            (one.differences.iter()).find(|pair| pair.first == first && pair.second == second)
+        };
+        let signed = |pair: Option<&Comparison>| {
+            pair.map_or_else(Entry::none, |pair| {
+                signed_entry(&pair.difference, &exactness(pair.kind, pair.width_max))
+            })
+        };
+        let first = of("one-hot", "token");
+        let holds_0 = |pair: &Comparison| {
+            let bounds = pair.difference.truncation;
+            bounds.is_some_and(|[low, high]| low < 0.0 && high > 0.0)
+        };
+        let verdict = match (first.and_then(ahead), first) {
+            (Some(Ordering::Greater), _) => "one-hot",
+            (Some(_), _) => "token",
+            (None, Some(pair)) if holds_0(pair) => "the lists are too short to tell",
+            (None, _) => "not told apart",
+        };
+        tally.add(one.kind, one.width_max, temperature(one.temperature));
+        rows.push(Row::new([
+            Entry::plain(temperature(one.temperature)),
+            entry(&one.one_hot, &how),
+            entry(&one.token, &how),
+            entry(&one.exact_match, &how),
+            signed(first),
+            signed(of("token", "exact-match")),
+            Entry::plain(verdict),
+        ]));
+    }
+    table = table.rows(rows);
+    table.notes = vec![
+        "One-hot: the draft's likeliest token, kept with its p, which accepts p(argmax q). \
+         Token: a draw from q, kept with min(1, p/q), which accepts the sum of min(p, q). \
+         Exact-match: a draw from q that has to be the target's own draw, which accepts the sum of \
+         p q. Differences are paired by position."
+            .to_owned(),
+        tally.line(),
+    ];
+    (!report.one_draft.is_empty()).then_some(table)
+}
+
+fn engine(engine: &Engine) -> Row {
+    let name = match engine
+        .version
+        .starts_with(|c: char| c.is_ascii_digit() || c == 'b')
+    {
+        true => format!("{} {}", engine.name, engine.version),
+        false => format!("{}, {}", engine.name, engine.version),
+    };
+    let here = match engine.here {
+        Some(here) => {
+            let one = if here.one { ", n = 1" } else { "" };
+            format!("{}{one}; {}", here.law, here.verifier)
+        }
+        None if engine.verified == "the block at once" => "block, in specgap length".to_owned(),
+        None => "none".to_owned(),
+    };
+    let words = [engine.setting, engine.drafts, engine.verified];
+    let cells = std::iter::once(Entry::plain(name)).chain(words.map(Entry::plain));
+    Row::new(cells.chain([Entry::plain(here)]))
+}
+
+/// The names of engines.
+pub(super) fn engines() -> Table {
+    let columns = head("engine | setting | drafts at T > 0 | verified | here: drafts; verifier");
+    let caption = "What engines do, in the words of this page";
+    Table::new("engines", caption, columns).rows(ENGINES.iter().map(engine))
+}
+
+/// Paired differences.
+pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
+    let columns = head("first | second | #difference | #p | #p (Holm) | at 5% after Holm");
+    let caption =
+        "Differences in acceptance on the same positions in percentage points, first minus second";
+    let mut table = Table::new("comparisons", caption, columns);
+    let mut tally = Tally::default();
+    let all = report.comparisons.iter();
+    for (at, n) in each_once(all.map(|one| (one.temperature, one.drafts))) {
+        let mut rows = Vec::new();
+        for one in &report.comparisons {
+            if one.temperature != at || one.drafts != n {
+                continue;
+            }
+            let verdict = match ahead(one) {
+                None => "not told apart",
+                Some(Ordering::Greater) => "first accepts more",
+                Some(_) => "second accepts more",
+            };
+            let is_open = one.difference.open().is_some();
+            let p = |value: f64| match is_open {
+                true => Entry::none(),
+                false => Entry::titled(p_value(value), value.to_string()),
+            };
+            let name = format!("{} − {}", one.first, one.second);
+            rows.push(Row::new([
+                Entry::plain(&one.first),
+                Entry::plain(&one.second),
+                tally.signed_entry(&one.difference, one.kind, one.width_max, name),
+                p(one.p_value),
+                p(one.p_holm),
+                Entry::plain(verdict),
+            ]));
+        }
+        table.group(place(at, n), rows, false);
+    }
+    table.notes = vec![
+        format!(
+            "p: two-sided, Student's t over {}s. Holm's correction is over all comparisons of \
+             this report.",
+            report.cluster_unit
+        ),
+        tally.line(),
+    ];
+    if_any(table)
+}
+
+/// The published formula's error.
+pub(super) fn formula(report: &GapReport) -> Option<Table> {
+    let columns = head("cell | #mean | #smallest | #largest");
+    let caption = "Published value minus the value for the sequential law, in percentage points";
+    let single = |one: &FormulaError, value: f64| match one.difference.open() {
+        Some(_) => Entry::none(),
+        None => Entry::titled(signed_percent(value), value.to_string()),
+    };
+    let mut tally = Tally::default();
+    let rows = report.published_formula.iter().map(|one| {
+        let name = place(one.temperature, one.drafts);
+        let difference = tally.signed_entry(&one.difference, one.kind, one.width_max, &name);
+        Row::new([
+            Entry::plain(name),
+            difference,
+            single(one, one.min),
+            single(one, one.max),
+        ])
+    });
+    let table = Table::new("formula", caption, columns).rows(rows);
+    if_any(
+        table
+            .note(
+                "The published optimum without replacement is derived for a law other than the \
+                 sequential one that is sampled; positive: it promises more than can be had.",
+            )
+            .note(tally.line()),
+    )
+}
+
+/// Tabulates how well the optimal plans do.
+pub(super) fn plans(report: &GapReport) -> Option<Table> {
+    let timed = report.plans.iter().any(|one| one.seconds_mean.is_some());
+    let checked = report.plans.iter().any(|one| one.positions.is_some());
+    let columns = [
+        head("cell"),
+        head_if(checked, "#positions"),
+        head("#below α*, at most | #law off p (L1), at most"),
+        head_if(timed, "#ms a solve, mean"),
+    ]
+    .concat();
+    let rows = report.plans.iter().map(|one| {
+        let mut entries = vec![
+            Entry::plain(format!(
+                "{}, {}",
+                one.scheme,
+                place(one.temperature, one.drafts)
+            )),
+            Entry::plain(small(one.shortfall_max, 1)),
+            one.law_l1_max
+                .map_or_else(Entry::none, |error| Entry::plain(small(error, 1))),
+        ];
+        if checked {
+            let positions = (one.positions).map_or_else(
+                || "all".to_owned(),
+                |positions| count(usize::try_from(positions).unwrap_or(usize::MAX)),
+            );
+            entries.insert(1, Entry::plain(positions));
+        }
+        entries.extend(timed.then(|| {
+            one.seconds_mean.map_or_else(Entry::none, |seconds| {
+                Entry::plain(format!("{:.2}", seconds * 1e3))
+            })
+        }));
+        Row::new(entries)
+    });
+    if checked {
+        let caption = "Optimal plans, solved at audited positions as a check";
+        let table = Table::new("plans", caption, columns).rows(rows);
+        return if_any(table.note(
+            "That “level” accepts α* of i.i.d. drafts is a theorem (docs/theory/level-rule.md), and \
+             what it accepts above is α* with its bounds, at every position. Its plans are solved at the \
+             positions where fast rates are audited: a check of the theorem and of the solver. There \
+             acceptance and output law are measured by a second integral that shares only the plan's \
+             clocks with the solve. --plans every solves all. What the law is off by is summed in \
+             double precision, without bounds on rounding.",
+        ));
+    }
+    let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
+    if_any(table.note(
+        "At the positions where fast rates are audited, acceptance and output law are measured by a \
+         second integral that shares only the plan's clocks with the solve (with --rrs-wo enclosed, \
+         at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
+         as well as the gap of “level”; what the law is off by is summed in double precision, \
+         without bounds on rounding.",
+    ))
+}
+
+/// A metric of blocks that is a value of its own, and neither an optimum nor a bound
+/// that was asked for.
+const LEMMA: &str = "lemma-5.1";
+
+/// Optimum and bounds of blocks.
+pub(super) fn blocks(report: &GapReport) -> Option<Table> {
+    let chosen = report.blocks.iter().filter(|one| one.metric != LEMMA);
+    let caption = "Expected accepted tokens of a block, bonus token excluded";
+    block_table("blocks", caption, chosen)
+}
+
+/// Tabulates what SpecTr-GBV's Lemma 5.1 says of blocks.
+pub(super) fn lemma(report: &GapReport) -> Option<Table> {
+    let chosen = report.blocks.iter().filter(|one| one.metric == LEMMA);
+    let caption = "Value of SpecTr-GBV's Lemma 5.1, in accepted tokens of a block";
+    let table = block_table("lemma", caption, chosen)?;
+    Some(table.note(
+        "Published as an upper bound, which it is not. For K ≥ 2 it is a lower bound of the block \
+         optimum: some block verifier accepts at least as much. For K = 1 it is the optimum.",
+    ))
+}
+
+fn block_table<'a>(
+    id: &str,
+    caption: &str,
+    chosen: impl Iterator<Item = &'a BlockEstimate>,
+) -> Option<Table> {
+    let columns = head("quantity | #T | #length L | #drafts K | #accepted tokens | #blocks");
+    let mut tally = Tally::default();
+    let rows = chosen.map(|one| {
+        tally.add(one.kind, 0.0, &one.metric);
+        Row::new([
+            Entry::plain(&one.metric),
+            Entry::plain(temperature(one.temperature)),
+            Entry::plain(one.length.to_string()),
+            Entry::plain(one.drafts.to_string()),
+            in_text(&one.expected_accepted_length, 3),
+            Entry::titled(count(one.blocks), one.blocks.to_string()),
+        ])
+    });
+    let table = Table::new(id, caption, columns).rows(rows);
+    if_any(table.note(tally.line()))
+}
+
+/// Rounds of drafted chains along the text.
+pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
+    let several = report.rounds.len() > 1;
+    report
+        .rounds
+        .iter()
+        .map(|rounds| {
+            let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
+            let columns = [head(
+                "dr\
+                 afts",
+            ), head_below(one, "#token | #block | #− token | #greedy-block | #− block"), head_below(call, "#token | #block | #− token")].concat();
+            let rows = rounds.lengths.iter().map(|row| {
+                let entries = [
+                    &row.token,
+                    &row.block,
+                    &row.block_over_token,
+                    &row.greedy_block,
+                    &row.greedy_block_over_block,
+                    &row.token_per_call,
+                    &row.block_per_call,
+                    &row.block_over_token_per_call,
+                ]
+                .map(|estimate| in_text(estimate, 3));
+                Row::new(std::iter::once(Entry::plain(row.length.to_string())).chain(entries))
+            });
+            let at = if several {
+                format!(" at temperature {}", temperature(rounds.temperature))
+            } else {
+                String::new()
+            };
+            let mut note = "Exact given the text; ±: 95% over prompts, of differences paired by \
+                            prompt. Text by text token ≤ block ≤ greedy-block: the order is \
+                            proved, and a difference is its size. E[τ] is a mean over all \
+                            positions, the same for every length; tokens per call is what a \
+                            decoder gets, whose rounds start where rounds ended. Greedy-block changes the target of the next round, \
+                            so that its rounds are not replayed."
+                .to_owned();
+            if rounds.unlisted > 0 {
+                note.push_str(&format!(
+                    " Rows do not list {} of the text's {} tokens: “in [a, b]” is from all of them \
+                     rejected to all accepted, where such bounds are known.",
+                    count(rounds.unlisted),
+                    count(rounds.tokens)
+                ));
+            }
+            Table::new(
+                format!("rounds-{}", temperature(rounds.temperature)),
+                format!("Chains of drafts along the text{at}"),
+                columns,
+            )
+            .rows(rows)
+            .note(note)
+        })
+        .collect()
+}
+
+/// All shares that some map of quantiles has, ascending.
+fn shares<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, f64>>) -> Vec<String> {
+    let mut all = each_once(maps.flat_map(|map| map.keys().cloned()));
+    let value = |key: &String| key.parse::<f64>().unwrap_or(f64::INFINITY);
+    all.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    all
+}
+
+fn share_name(key: &str) -> String {
+    match key.parse::<f64>() {
+        Ok(0.5) => "median".to_owned(),
+        Ok(share) => format!("{}%", (share * 1e6).round() / 1e4),
+        Err(_) => key.to_owned(),
+    }
+}
+
+fn at_shares<'a>(
+    values: &'a BTreeMap<String, f64>,
+    shares: &'a [String],
+) -> impl Iterator<Item = Entry> + 'a {
+    shares.iter().map(|share| maybe(values.get(share).copied()))
+}
+
+/// Overlap of target and draft.
+pub(super) fn overlap(report: &GapReport) -> Option<Table> {
+    let shares = shares(report.overlap.iter().map(|row| &row.quantiles));
+    let along_text = report.overlap.iter().any(|row| row.along_text.is_some());
+    let mut columns = head("temperature | #mean");
+    columns.extend(head_if(along_text, "#by the text"));
+    columns.extend(
+        shares
+            .iter()
+            .map(|share| Column::number(share_name(share)).over("quantile")),
+    );
+    let mut tally = Tally::default();
+    let rows = report.overlap.iter().map(|row| {
+        let name = format!("T = {}", temperature(row.temperature));
+        let mut first = vec![
+            Entry::plain(temperature(row.temperature)),
+            tally.entry(&row.estimate, row.kind, row.width_max, name),
+        ];
+        if along_text {
+            let along = row.along_text.as_ref();
+            first.push(
+                along.map_or_else(Entry::none, |along| entry(along, "from the text's tokens")),
+            );
+        }
+        let none = BTreeMap::new();
+        let known = match row.estimate.open() {
+            Some(_) => &none,
+            None => &row.quantiles,
+        };
+        let entries: Vec<Entry> = at_shares(known, &shares).collect();
+        Row::new(first.into_iter().chain(entries))
+    });
+    let caption = "Overlap in percent, the sum over tokens of min(p, q)";
+    let mut table = Table::new("overlap-quantiles", caption, columns).rows(rows);
+    if along_text {
+        table = table.note(
+            "By the text: the mean of min(1, q(y)/p(y)) over the text's tokens y, which were drawn \
+             at that temperature. It estimates the same number without bias and needs no other \
+             token of a row.",
+        );
+    }
+    if_any(table.note(QUANTILES).note(tally.line()))
+}
+
+/// Quantiles of optima and gaps in every cell.
+pub(super) fn quantiles(report: &GapReport) -> Table {
+    let shares = shares(report.cells.iter().flat_map(|cell| {
+        std::iter::once(&cell.optimal_acceptance_rate.quantiles)
+            .chain(cell.verifiers.iter().map(|row| &row.gap.quantiles))
+    }));
+    let mut columns = head("drafts | quantity");
+    columns.extend(shares.iter().map(|share| Column::number(share_name(share))));
+    let mut table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
+    each_cell(report, &mut table, None, |cell| {
+        let row = |name: String, values: &BTreeMap<String, f64>| {
+            let names = [Entry::plain(&cell.scheme), Entry::plain(name)];
+            Row::new(names.into_iter().chain(at_shares(values, &shares)))
+        };
+        let optimum = &cell.optimal_acceptance_rate;
+        let none = BTreeMap::new();
+        let known = |estimate: &Estimate, values| match estimate.open() {
+            Some(_) => &none,
+            None => values,
+        };
+        let optimum = Row {
+            reference: true,
+            ..row(
+                "α*".to_owned(),
+                known(&optimum.estimate, &optimum.quantiles),
+            )
+        };
+        let gaps = (cell.verifiers.iter()).map(|one| {
+            let values = known(&one.gap.estimate, &one.gap.quantiles);
+            row(format!("gap of {}", one.name), values)
+        });
+        std::iter::once(optimum).chain(gaps).collect()
+    });
+    table.note(format!(
+        "{QUANTILES} The values are computed as the tables of acceptance and of gaps say. A dash: \
+         bounds alone are known of the mean."
+    ))
+}
+
+/// Histograms of gaps in every cell.
+pub(super) fn histograms(report: &GapReport) -> Table {
+    let mut columns = head("drafts | verifier");
+    columns.extend(
+        bin_names()
+            .iter()
+            .map(|name| Column::number(name).over("positions with a gap from")),
+    );
+    let mut table = Table::new("histograms", "Positions by their gap", columns);
+    each_cell(report, &mut table, None, |cell| {
+        let row = |one: &VerifierRow| {
+            let bins = (0..HISTOGRAM_EDGES.len() - 1).map(|bin| {
+                let is_open = one.gap.estimate.open().is_some();
+                let count = one.gap.histogram.get(bin).filter(|_| !is_open);
+                count.map_or_else(Entry::none, |count| Entry::plain(count.to_string()))
+            });
+            let names = [Entry::plain(&cell.scheme), Entry::plain(&one.name)];
+            Row::new(names.into_iter().chain(bins))
+        };
+        cell.verifiers.iter().map(row).collect()
+    });
+    table.note(format!(
+        "Counts of {}, each up to where the next column begins; the gaps are computed as their table says, and one within its enclosure of \
+         an edge may belong on its other side.",
+        counted(report.positions, "position")
+    ))
+}
+
+/// Names of the bins of a gap's histogram: where each begins.
+fn bin_names() -> Vec<String> {
+    let edge = |value: f64| {
+        if value < 1e-3 {
+            format!("{value:e}")
+        } else {
+            value.to_string()
+        }
+    };
+    HISTOGRAM_EDGES
+        .windows(2)
+        .map(|pair| {
+            if pair[0] < 0.0 {
+                format!("< {}", edge(pair[1]))
+            } else {
+                edge(pair[0])
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use specgap_core::scheme::SchemeName;
+    use specgap_core::verifier::VerifierName;
+
+    /// The last column names draft laws and verifiers that this program has.
+    #[test]
+    fn engines_are_named_in_words_of_this_program() {
+        for engine in &ENGINES {
+            let Some(here) = engine.here else { continue };
+            assert!(here.law.parse::<SchemeName>().is_ok(), "{engine:?}");
+            assert!(here.verifier.parse::<VerifierName>().is_ok(), "{engine:?}");
+        }
+        let named = |name: &str| ENGINES.iter().any(|engine| engine.name == name);
+        for name in "vLLM SGLang EAGLE llama.cpp mlx-lm TensorRT-LLM transformers".split(' ') {
+            assert!(named(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The tables of a report on several paths.
+
+use super::lead::{best, named, share};
+use crate::columns::head;
+use crate::length::numbers::{decimals, entry, maybe};
+use specgap_base::once::each_once;
+use specgap_page::table::{Column, Entry, Row, Table};
+use specgap_page::words::percent;
+use specgap_replay::replay::{AtDrafts, PathVerifier, PathsReport};
+use specgap_statistics::statistics::Estimate;
+
+/// Upper and lower bound, and the best verifier, by K.
+pub(super) fn possible(report: &PathsReport) -> Table {
+    let columns = head(
+        "paths K | #no verifier passes | #the best one has at least | most here | #accepts | \
+         #of what is possible | #k-seq accepts | #of it",
+    );
+    let percent_of = |at: &AtDrafts, accepted| {
+        share(at, accepted).map_or_else(Entry::none, |share| Entry::plain(percent(share)))
+    };
+    let rows = report.by_drafts.iter().map(|at| {
+        let upper = at.upper_bounds.first();
+        let best = best(at);
+        let k_seq = named(at, "spectr-k-seq");
+        Row::new([
+            Entry::plain(at.drafts.to_string()),
+            maybe(upper.map(|one| &one.expected_accepted_length), 3),
+            entry(&at.lower_bound, 3),
+            best.map_or_else(Entry::none, |one| Entry::plain(&one.verifier)),
+            maybe(best.map(|one| &one.expected_accepted_length), 3),
+            best.map_or_else(Entry::none, |one| {
+                percent_of(at, &one.expected_accepted_length)
+            }),
+            maybe(k_seq, 3),
+            k_seq.map_or_else(Entry::none, |one| percent_of(at, one)),
+        ])
+    });
+    let caption = "Accepted tokens a round, E[τ], by the number of draft paths";
+    Table::new("possible", caption, columns)
+    .rows(rows)
+    .note(
+        "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths, in rounds \
+         that start with the target's own law. The best \
+         one has at least: the value of Lemma 5.1. Of what is possible: over the upper bound, so \
+         that the share of the optimum is at least that. Intervals are 95%, over prompts.",
+    )
+}
+
+/// A column for every number of paths, behind one of words.
+fn by_paths(report: &PathsReport, words: &str) -> Vec<Column> {
+    let numbers = report.by_drafts.iter();
+    let numbers = numbers.map(|at| Column::number(format!("K = {}", at.drafts)));
+    std::iter::once(Column::words(words))
+        .chain(numbers)
+        .collect()
+}
+
+/// A number of every verifier, by the number of paths.
+fn by_verifier(
+    report: &PathsReport,
+    id: &str,
+    caption: &str,
+    of: impl Fn(&PathVerifier) -> Option<&Estimate>,
+) -> Table {
+    let names = report.by_drafts.first().map(|at| &at.verifiers);
+    let rows = names.into_iter().flatten().enumerate().map(|(index, one)| {
+        let own = report.by_drafts.iter().map(|at| at.verifiers.get(index));
+        let entries = own.map(|one| mean(one.and_then(&of)));
+        Row::new(std::iter::once(Entry::plain(&one.verifier)).chain(entries))
+    });
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    Table::new(id, caption, by_paths(report, "verifier"))
+        .rows(rows)
+        .note(widest(all.filter_map(&of)))
+}
+
+/// Tabulates what every verifier accepts.
+pub(super) fn verifiers(report: &PathsReport) -> Table {
+    let caption = "E[τ] by verifier and number of paths";
+    by_verifier(report, "accepted", caption, |one| {
+        Some(&one.expected_accepted_length)
+    })
+}
+
+/// Tabulates what a decoder gets for a call: only of verifiers whose rounds can be replayed.
+pub(super) fn calls(report: &PathsReport) -> Table {
+    let caption = "Tokens per target call by verifier and number of paths";
+    let mut table = by_verifier(report, "calls", caption, |one| one.tokens_per_call.as_ref());
+    for group in &mut table.groups {
+        group
+            .rows
+            .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
+    }
+    table
+}
+
+/// Says how wide intervals are that are not written out.
+fn widest<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
+    let halves = estimates.map(|one| (one.ci95[1] - one.ci95[0]) / 2.0);
+    let widest = halves.fold(0.0, f64::max);
+    format!(
+        "95% intervals over prompts are ± {} or less; report.json has each.",
+        decimals(widest, 3)
+    )
+}
+
+/// The mean, with its interval behind it.
+fn mean(estimate: Option<&Estimate>) -> Entry {
+    estimate.map_or_else(Entry::none, |estimate| Entry {
+        text: decimals(estimate.mean, 3),
+        ..entry(estimate, 3)
+    })
+}
+
+/// Tabulates how far below the upper bound it is; no rows where there is none.
+pub(super) fn distances(report: &PathsReport) -> Table {
+    let caption = "Upper bound less E[τ], paired by prompt";
+    if report.by_drafts.iter().all(|at| at.upper_bounds.is_empty()) {
+        return Table::default();
+    }
+    by_verifier(report, "below", caption, |one| {
+        one.below_upper_bound.as_ref()
+    })
+}
+
+/// Every form of the upper bound.
+pub(super) fn upper_bounds(report: &PathsReport) -> Table {
+    let bounds = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let forms = each_once(bounds.map(|bound| bound.form.as_str()));
+    let rows = forms.iter().map(|form| {
+        let entries = report.by_drafts.iter().map(|at| {
+            let bound = at.upper_bounds.iter().find(|bound| bound.form == *form);
+            mean(bound.map(|bound| &bound.expected_accepted_length))
+        });
+        Row::new(std::iter::once(Entry::plain(*form)).chain(entries))
+    });
+    let all = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let errors = all.map(|bound| &bound.expected_accepted_length);
+    let columns = by_paths(report, "made of");
+    Table::new("upper-bounds", "Upper bounds of E[τ]", columns)
+        .rows(rows)
+        .note(widest(errors))
+}
+
+/// Numbers that the log tells twice.
+pub(super) fn checks(report: &PathsReport) -> Table {
+    let columns = head("number | #K | #by the text | #by draft paths | #difference");
+    let rows = report.checks.iter().map(|check| {
+        Row::new([
+            Entry::plain(&check.what),
+            Entry::plain(check.drafts.to_string()),
+            entry(&check.from_text, 3),
+            entry(&check.from_paths, 3),
+            entry(&check.difference, 3),
+        ])
+    });
+    Table::new("checks", "", columns).rows(rows)
+}

@@ -1,0 +1,181 @@
+//! The page of `specgap tree`, from a [`TreeReport`].
+//!
+//! [`page`] alone decides what stands on it and in which order: which tree to set and what it
+//! buys, every tree that was asked for, and how far levels are from independent.
+//!
+//! # Example
+//! ```no_run
+//! use specgap_report::tree::page;
+//! use specgap_replay::replay::TreeReport;
+//!
+//! let report: TreeReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
+//! std::fs::write("report.html", page(&report).html()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod drawing;
+mod lead;
+mod tables;
+
+use super::replayed;
+use crate::sections::shown;
+use specgap_base::typed;
+use specgap_page::{Block, Page, Section};
+use specgap_replay::replay::{GrownTree, TreeReport};
+
+/// The report as a page.
+pub fn page(report: &TreeReport) -> Page {
+    let advises = !report.of.is_off(&report.surprise);
+    let sections = [
+        what_to_set(report).filter(|_| advises),
+        Some(trees(report)),
+        equal_nodes(report).filter(|_| advises),
+        deterministic(report),
+        slot_values(report),
+        independence(report),
+        Some(replayed::definitions(&report.definitions)),
+        Some(replayed::provenance(
+            &report.of.logs,
+            Some(&report.surprise),
+        )),
+        Some(left_out(report)),
+        Some(replayed::made_by(&report.of, report.schema)),
+    ];
+    Page {
+        title: lead::title(report),
+        subtitle: replayed::subtitle(&report.of),
+        lead: lead::lead(report),
+        sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_trees(report),
+        papers: Vec::new(),
+    }
+    .picture_first()
+}
+
+fn what_to_set(report: &TreeReport) -> Option<Section> {
+    let best = report.best.first()?;
+    let mut blocks = vec![
+        Block::Figure(drawing::figure(best)),
+        Block::Table(tables::by_budget(best)),
+        Block::Table(tables::best(report)),
+    ];
+    blocks.push(Block::Details {
+        summary: "The tree as engines read it".to_owned(),
+        blocks: exports(best),
+    });
+    Some(shown(
+        "what-to-set",
+        "What to set",
+        "The best tree within the limits, grown node by node on half of the prompts.",
+        blocks,
+    ))
+}
+
+fn exports(best: &GrownTree) -> Vec<Block> {
+    let json = |value: serde_json::Result<String>| Block::Command(value.unwrap_or_default());
+    vec![
+        Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
+        json(typed::line(&best.paths)),
+        Block::Paragraph("Sequoia's growmap:".to_owned()),
+        json(typed::line(&best.growmap)),
+    ]
+}
+
+fn trees(report: &TreeReport) -> Section {
+    let how = Block::Paragraph(
+        "E[τ] is an average over all positions. Rounds of a decoder start where rounds ended, so \
+         that tokens per call is what it sees: replayed from each text's first token. “If \
+         independent” is what mean rates alone would predict for the same tree."
+            .to_owned(),
+    );
+    let tables = tables::results(report).into_iter().map(Block::Table);
+    shown(
+        "trees",
+        "Trees",
+        "Every tree with every draft law and verifier that it fits, over all prompts.",
+        std::iter::once(how).chain(tables),
+    )
+}
+
+fn equal_nodes(report: &TreeReport) -> Option<Section> {
+    if report.equal_nodes.is_empty() {
+        return None;
+    }
+    let how = Block::Paragraph(
+        "A stratum of the draft is drafted once at every node, and how often each is accepted can be \
+         estimated before a text: by depth, number of children and slot, on half of the prompts. The \
+         tree of largest E[τ] at these rates has larger subtrees below slots that are accepted more."
+            .to_owned(),
+    );
+    let tables = tables::equal_nodes(report).into_iter().map(Block::Table);
+    Some(shown(
+        "equal-nodes",
+        "Stratified drafts by slot",
+        "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
+             tokens, on the prompts that chose none of them.",
+        std::iter::once(how).chain(tables),
+    ))
+}
+
+fn deterministic(report: &TreeReport) -> Option<Section> {
+    let table = tables::dynamic(report)?;
+    let how = Block::Paragraph(
+        "A deterministic tree has no drawn tokens: the target draws its own, and the round follows \
+         it as long as it is in the tree. Static ones have the draft's most probable tokens as \
+         children, the same shape everywhere (Medusa, EAGLE-1): they stand above as \
+         law “top” with “exact-match”. Dynamic ones have, at each start, every node whose product of q \
+         reaches a threshold: EAGLE-2's and OPT-Tree's choice with a limit on the product in place \
+         of one on the number of nodes, which a log of text cannot follow."
+            .to_owned(),
+    );
+    Some(shown(
+        "dynamic",
+        "Deterministic trees that follow the text",
+        "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
+        [how, Block::Table(table)],
+    ))
+}
+
+fn slot_values(report: &TreeReport) -> Option<Section> {
+    let table = tables::slot_values(report)?;
+    let how = Block::Paragraph(
+        "Accepting a child is worth 1 and what is accepted below it. So the rule that accepts most at \
+         a node need not be the one that its tree wants: value counts children by what they lead to."
+            .to_owned(),
+    );
+    Some(shown(
+        "slot-values",
+        "Accepting most is not worth most",
+        "What each verifier makes of a root whose children are worth different amounts.",
+        [how, Block::Table(table)],
+    ))
+}
+
+fn independence(report: &TreeReport) -> Option<Section> {
+    if report.independence.is_empty() {
+        return None;
+    }
+    let how = Block::Paragraph(
+        "Sequoia's program takes levels for independent: one vector of rates for all of them. Text \
+         is easy or hard for stretches, so that what is accepted at one position tells of the \
+         next. A deep tree is then worth more, and a wide one less, than such a vector says."
+            .to_owned(),
+    );
+    let mut blocks = vec![how, Block::Table(tables::independence(report))];
+    blocks.extend(tables::sequoia(report).map(Block::Table));
+    Some(Section::new(
+        "independence",
+        "Are levels independent?",
+        "Neighbouring positions, and what a prediction that takes them for independent is worth.",
+        blocks,
+    ))
+}
+
+fn left_out(report: &TreeReport) -> Section {
+    Section::new(
+        "left-out",
+        "Left out",
+        "What is not here, and why.",
+        [Block::List(report.left_out.clone())],
+    )
+}
