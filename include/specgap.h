@@ -596,27 +596,43 @@ struct specgap_gifts {
     double many[SPECGAP_MOST], share[SPECGAP_MOST], sum[SPECGAP_MOST];
 };
 
+static double specgap_total(const double *values, int count) {
+    double sums[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    int x = 0;
+    for (; x + 8 <= count; x += 8)
+        for (int i = 0; i < 8; i++) sums[i] += values[x + i];
+    for (; x < count; x++) sums[x & 7] += values[x];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
 /* What an age may give besides, and in `left` what is left of p: a share of that is taken off. Returns its sum. */
-static double specgap_room(const float *q, int vocab, double drafted, double many, double share,
+static double specgap_room(const float *SPECGAP_ALONE q, int vocab, double drafted, double many, double share,
                            const double *SPECGAP_ALONE even, double *SPECGAP_ALONE left) {
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    for (int x = 0; x < vocab; x += 4)
-        for (int i = 0; i < 4 && x + i < vocab; i++) {
+    double sums[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    int x = 0;
+    for (; x + 8 <= vocab; x += 8)
+        for (int i = 0; i < 8; i++) {
             double room = drafted * q[x + i] - many * even[x + i], rest = left[x + i];
             room = room > 0.0 ? room : 0.0;
             room = room < rest ? room : rest;
             left[x + i] = rest - share * room;
             sums[i] += room;
         }
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; x < vocab; x++) {
+        double room = specgap_positive(drafted * q[x] - many * even[x]);
+        room = room < left[x] ? room : left[x];
+        left[x] -= share * room;
+        sums[x & 7] += room;
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 /* Gives out row k. What is left of p is in the scratch then. */
 static int specgap_give(const struct specgap_chain *chain, int k, const struct specgap_age *ages, struct specgap_gifts *gifts) {
     const int vocab = chain->vocab, most = chain->most;
     const float *p = chain->p[k], *q = chain->q[k];
-    double p_sum = specgap_sum(p, vocab), q_sum = q ? specgap_sum(q, vocab) : 1.0, sum = 0.0;
-    double *left = chain->scratch, *even = chain->scratch + vocab;
+    double p_sum = specgap_sum(p, vocab), q_sum = q ? specgap_sum(q, vocab) : 1.0;
+    double *SPECGAP_ALONE left = chain->scratch, *SPECGAP_ALONE even = chain->scratch + vocab;
     if (!(p_sum > 0.0) || !(q_sum > 0.0)) return SPECGAP_BAD_ROW;
     gifts->p_scale = 1.0 / p_sum;
     gifts->q_scale = q ? 1.0 / q_sum : 0.0;
@@ -631,8 +647,8 @@ static int specgap_give(const struct specgap_chain *chain, int k, const struct s
     for (int x = 0; x < vocab; x++) {
         double drafted = q[x] * gifts->q_scale, most_even = left[x] * over;
         even[x] = most_even < drafted ? most_even : drafted;
-        sum += even[x];
     }
+    const double sum = specgap_total(even, vocab);
     for (int j = 0; j < most; j++) {
         double wanted = ages[j].drafted * (most - j) / most;
         gifts->many[j] = wanted * sum > ages[j].kept ? ages[j].kept / sum : wanted;
@@ -678,7 +694,7 @@ SPECGAP_API void specgap_begin_text(struct specgap_age *ages, int most) {
 SPECGAP_API int specgap_verify_chain(const struct specgap_chain *chain, int *token) {
     struct specgap_age ages[SPECGAP_MOST + 1][SPECGAP_MOST + 1], *node;
     struct specgap_gifts gifts;
-    double behind[SPECGAP_MOST + 1], total = 0.0, sum = 0.0;
+    double behind[SPECGAP_MOST + 1], sum = 0.0;
     const int vocab = chain->vocab, drafts = chain->drafts, most = chain->most;
     int kept = drafts, next = -1;
     if (vocab < 1 || most < 1 || most > SPECGAP_MOST || drafts < 0 || drafts > most) return SPECGAP_BAD_ARGUMENT;
@@ -700,12 +716,12 @@ SPECGAP_API int specgap_verify_chain(const struct specgap_chain *chain, int *tok
         if (alone > 1e-13 && chain->coins[kept - 1] < alone / (node->drafted - behind[kept])) break;
     }
     if (kept < drafts) specgap_give(chain, kept, ages[kept], &gifts);
-    for (int x = 0; x < vocab; x++) total += chain->scratch[x];
+    const double goal = chain->coins[drafts] * specgap_total(chain->scratch, vocab);
     for (int x = 0; x < vocab; x++) {
         if (!(chain->scratch[x] > 0.0)) continue;
         next = x;
         sum += chain->scratch[x];
-        if (sum > chain->coins[drafts] * total) break;
+        if (sum > goal) break;
     }
     if (next < 0) next = specgap_draw(chain->p[kept], vocab, chain->coins[drafts]);
     specgap_older(chain, kept, ages[kept], &gifts, next, chain->ages);

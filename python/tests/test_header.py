@@ -23,9 +23,6 @@ HEADER = ROOT / "include"
 SCRIPTS = ROOT / "scripts" / "conformance"
 SHIM = """
 #include "header_kernel.c"
-int draft_strata(const float *q, int vocab, int n, const double *coins, int *drafts) {
-    return specgap_draft_strata(q, vocab, n, coins, drafts);
-}
 int draw(const float *row, int vocab, double coin) { return specgap_draw(row, vocab, coin); }
 int verify_chain(const float *p, const float *q, int vocab, int drafts, int most, int last, const int *tokens,
                  const double *coins, double *ages, int *token) {

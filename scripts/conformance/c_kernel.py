@@ -15,14 +15,14 @@ RULES = ("token", "one_hot", "carried_block", "carried", "rrs", "rrs_wo", "level
 LACKS = -3
 
 
-def compiled(source):
-    """A library of a C file, in a folder that stays until the program ends."""
+def compiled(source, *more):
+    """A library of a C file, and its folder, which lasts as long as this object."""
     folder = tempfile.TemporaryDirectory()
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise FileNotFoundError("there is no C compiler: give a library")
     path = str(pathlib.Path(folder.name) / "kernel.so")
-    flags = ["-std=c99", "-O3", "-shared", "-fPIC"]
+    flags = ["-std=c99", "-O3", *more, "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, str(source), "-o", path], check=True)
     return path, folder
 

@@ -18,6 +18,10 @@
 #include "../../include/specgap.h"
 #endif
 
+int draft_strata(const float *q, int vocab, int n, const double *coins, int *drafts) {
+    return specgap_draft_strata(q, vocab, n, coins, drafts);
+}
+
 /* Rows one behind the other; all memory has just the size that the header asks for. */
 int verify_tree(const float *p, const float *q, int vocab, int nodes, const int *tokens, const int *parents, int iid,
                 int levels, int leaves, const double *coins, int *path, int *token) {
