@@ -9,12 +9,15 @@
  *     n = specgap_draft_strata(q, vocab, 4, coins, drafts);       drafts of one row
  *     x = specgap_draw(q, vocab, coin);                           one draw
  *     kept = specgap_verify_tree(&tree, path, &token);            nodes that are kept, and the token behind them
+ *     kept = specgap_verify_chain(&chain, &token);                drafts of a chain that are kept, and the same
  *
  * One position is a tree of one level: with SPECGAP_STRATA and four levels it is verified by `level-4`, with SPECGAP_IID
  * and one by recursive rejection. A chain, one draw of q a node, is verified as a block. Deeper trees are verified from
- * their leaves to the root: `traversal`, with four levels at the root `traversal-4`.
+ * their leaves to the root: `traversal`, with four levels at the root `traversal-4`. Chains whose rounds know of each other
+ * are verified by `carried-block`, with fewer target calls.
  *
- * What it is: docs/guide/better-drafts.md; proofs: docs/theory/stratified.md, level-rule.md, tree-replay.md.
+ * What it is: docs/guide/better-drafts.md; proofs: docs/theory/stratified.md, level-rule.md, tree-replay.md,
+ * several-rounds.md.
  * Time: drafting sweeps the row four times, whatever n is; a rule touches the tokens of a stratum once a pass, and
  * stops at the first draft that is kept. Compile with -O3.
  */
@@ -53,7 +56,7 @@ struct specgap_state {
     struct specgap_stratum part[SPECGAP_MOST];
 };
 
-/* Doubles of scratch that four levels at the root need; one level needs none. */
+/* Doubles of scratch that four levels at the root need, and chains that carry on; one level needs none. */
 #define SPECGAP_SCRATCH(vocab) (2 * (vocab) + SPECGAP_MOST)
 
 #if defined(__cplusplus)
@@ -566,6 +569,162 @@ SPECGAP_API int specgap_verify_tree(const struct specgap_tree *tree, int *path, 
     if (next < -1) return next;
     for (int up = row; up > 0; up = tree->parents[up - 1]) kept++;
     for (int up = row, i = kept; up > 0; up = tree->parents[up - 1]) path[--i] = up - 1;
+    *token = next;
+    return kept;
+}
+
+/* The round of an age began that many tokens ago. Over the text's probability: that it drafted, and keeps, these. */
+struct specgap_age {
+    double drafted, kept;
+};
+
+/* A drafted chain of a text whose rounds carry on: `carried-block`. Row k + 1 is behind draft k. Whether a token may be
+ * drafted depends on the text before it alone: a chain shorter than `most` ends before one that no round drafts. */
+struct specgap_chain {
+    int vocab, drafts, most; /* of the text: the most drafts of a round, up to SPECGAP_MOST */
+    const float *const *p;   /* [1 + drafts] */
+    const float *const *q;   /* [1 + drafts]; the last is NULL where no round drafts that token, as the text's last */
+    const int *tokens;
+    const double *coins;      /* [1 + drafts], even in [0, 1) */
+    struct specgap_age *ages; /* [1 + most], of the text; as they were where the call is refused */
+    double *scratch;          /* [SPECGAP_SCRATCH(vocab)] */
+};
+
+/* What ages give out of a row: many times min(q, p / weight), and a share of what more they may. */
+struct specgap_gifts {
+    double p_scale, q_scale, weight, all;
+    double many[SPECGAP_MOST], share[SPECGAP_MOST], sum[SPECGAP_MOST];
+};
+
+static double specgap_total(const double *values, int count) {
+    double sums[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    int x = 0;
+    for (; x + 8 <= count; x += 8)
+        for (int i = 0; i < 8; i++) sums[i] += values[x + i];
+    for (; x < count; x++) sums[x & 7] += values[x];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+/* What an age may give besides, and in `left` what is left of p: a share of that is taken off. Returns its sum. */
+static double specgap_room(const float *SPECGAP_ALONE q, int vocab, double drafted, double many, double share,
+                           const double *SPECGAP_ALONE even, double *SPECGAP_ALONE left) {
+    double sums[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    int x = 0;
+    for (; x + 8 <= vocab; x += 8)
+        for (int i = 0; i < 8; i++) {
+            double room = drafted * q[x + i] - many * even[x + i], rest = left[x + i];
+            room = room > 0.0 ? room : 0.0;
+            room = room < rest ? room : rest;
+            left[x + i] = rest - share * room;
+            sums[i] += room;
+        }
+    for (; x < vocab; x++) {
+        double room = specgap_positive(drafted * q[x] - many * even[x]);
+        room = room < left[x] ? room : left[x];
+        left[x] -= share * room;
+        sums[x & 7] += room;
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+/* Gives out row k. What is left of p is in the scratch then. */
+static int specgap_give(const struct specgap_chain *chain, int k, const struct specgap_age *ages, struct specgap_gifts *gifts) {
+    const int vocab = chain->vocab, most = chain->most;
+    const float *p = chain->p[k], *q = chain->q[k];
+    double p_sum = specgap_sum(p, vocab), q_sum = q ? specgap_sum(q, vocab) : 1.0;
+    double *SPECGAP_ALONE left = chain->scratch, *SPECGAP_ALONE even = chain->scratch + vocab;
+    if (!(p_sum > 0.0) || !(q_sum > 0.0)) return SPECGAP_BAD_ROW;
+    gifts->p_scale = 1.0 / p_sum;
+    gifts->q_scale = q ? 1.0 / q_sum : 0.0;
+    gifts->weight = gifts->all = 0.0;
+    for (int j = 0; j < most; j++) {
+        gifts->many[j] = gifts->share[j] = gifts->sum[j] = 0.0;
+        gifts->weight += ages[j].drafted * (most - j) / most;
+    }
+    for (int x = 0; x < vocab; x++) left[x] = p[x] * gifts->p_scale;
+    if (!q || !(gifts->weight > 0.0)) return 0;
+    const double over = 1.0 / gifts->weight;
+    for (int x = 0; x < vocab; x++) {
+        double drafted = q[x] * gifts->q_scale, most_even = left[x] * over;
+        even[x] = most_even < drafted ? most_even : drafted;
+    }
+    const double sum = specgap_total(even, vocab);
+    for (int j = 0; j < most; j++) {
+        double wanted = ages[j].drafted * (most - j) / most;
+        gifts->many[j] = wanted * sum > ages[j].kept ? ages[j].kept / sum : wanted;
+        gifts->all += gifts->many[j];
+    }
+    for (int x = 0; x < vocab; x++) left[x] = specgap_positive(left[x] - gifts->all * even[x]);
+    for (int j = 0; j < most; j++) {
+        double own = gifts->many[j] * sum, more = ages[j].kept - own, drafted = ages[j].drafted * gifts->q_scale;
+        gifts->sum[j] = own;
+        if (!(more > 0.0)) continue;
+        double room = specgap_room(q, vocab, drafted, gifts->many[j], 0.0, even, left);
+        if (!(room > 0.0)) continue;
+        gifts->share[j] = more < room ? more / room : 1.0;
+        gifts->sum[j] += gifts->share[j] * room;
+        specgap_room(q, vocab, drafted, gifts->many[j], gifts->share[j], even, left);
+    }
+    return 0;
+}
+
+/* The ages behind token x of row k. */
+static void specgap_older(const struct specgap_chain *chain, int k, const struct specgap_age *ages,
+                          const struct specgap_gifts *gifts, int x, struct specgap_age *older) {
+    double p = chain->p[k][x] * gifts->p_scale, q = chain->q[k] ? chain->q[k][x] * gifts->q_scale : 0.0, start = 1.0;
+    double even = gifts->weight * q > p ? p / gifts->weight : q, left = specgap_positive(p - gifts->all * even);
+    for (int j = 0; j < chain->most; j++) {
+        double own = gifts->many[j] * even, room = specgap_positive(ages[j].drafted * q - own);
+        double alone = (room < left ? room : left) * gifts->share[j], drafted = p > 0.0 ? ages[j].drafted * (q / p) : 0.0;
+        left -= alone;
+        older[j + 1].drafted = drafted < 1e100 ? drafted : 1e100;
+        older[j + 1].kept = p > 0.0 ? (own + alone) / p : 0.0;
+        start -= older[j + 1].kept;
+    }
+    older[0].drafted = older[0].kept = specgap_positive(start);
+}
+
+/* Before a text's first round. ages [1 + most]. */
+SPECGAP_API void specgap_begin_text(struct specgap_age *ages, int most) {
+    for (int j = 0; j <= most; j++) ages[j].drafted = ages[j].kept = j == 0 ? 1.0 : 0.0;
+}
+
+/* Verifies a chain. Returns how many drafts are kept, and writes the token behind them and the ages behind it; or an
+ * error. From the last draft on it stops at one whose coin is below the chance to stop there. */
+SPECGAP_API int specgap_verify_chain(const struct specgap_chain *chain, int *token) {
+    struct specgap_age ages[SPECGAP_MOST + 1][SPECGAP_MOST + 1], *node;
+    struct specgap_gifts gifts;
+    double behind[SPECGAP_MOST + 1], sum = 0.0;
+    const int vocab = chain->vocab, drafts = chain->drafts, most = chain->most;
+    int kept = drafts, next = -1;
+    if (vocab < 1 || most < 1 || most > SPECGAP_MOST || drafts < 0 || drafts > most) return SPECGAP_BAD_ARGUMENT;
+    if (drafts < most && chain->q[drafts]) return SPECGAP_BAD_ARGUMENT;
+    for (int j = 0; j <= most; j++) ages[0][j] = chain->ages[j];
+    for (int k = 0; k <= drafts; k++) {
+        int failed = specgap_give(chain, k, ages[k], &gifts);
+        if (failed) return failed;
+        behind[k] = k < most ? gifts.sum[k] : 0.0;
+        if (k == drafts) break;
+        int x = chain->tokens[k];
+        if (!chain->q[k] || x < 0 || x >= vocab || !(chain->q[k][x] > 0.0f)) return SPECGAP_BAD_DRAFT;
+        specgap_older(chain, k, ages[k], &gifts, x, ages[k + 1]);
+    }
+    for (; kept > 0; kept--) {
+        node = &ages[kept][kept];
+        /* By rounding alone nothing is kept. */
+        double alone = node->kept - behind[kept];
+        if (alone > 1e-13 && chain->coins[kept - 1] < alone / (node->drafted - behind[kept])) break;
+    }
+    if (kept < drafts) specgap_give(chain, kept, ages[kept], &gifts);
+    const double goal = chain->coins[drafts] * specgap_total(chain->scratch, vocab);
+    for (int x = 0; x < vocab; x++) {
+        if (!(chain->scratch[x] > 0.0)) continue;
+        next = x;
+        sum += chain->scratch[x];
+        if (sum > goal) break;
+    }
+    if (next < 0) next = specgap_draw(chain->p[kept], vocab, chain->coins[drafts]);
+    specgap_older(chain, kept, ages[kept], &gifts, next, chain->ages);
     *token = next;
     return kept;
 }
