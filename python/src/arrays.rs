@@ -117,7 +117,7 @@ impl Entries<'_> {
         })
     }
 
-    /// How far a row of probabilities may be from 1 in sum: the rounding of its type.
+    /// Returns how far a row of probabilities may be from 1 in sum: the rounding of its type.
     pub(crate) fn sum_tolerance(&self) -> f64 {
         match self {
             Self::F16(_) | Self::Bf16(_) => 2e-2,

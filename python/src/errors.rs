@@ -22,7 +22,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where an error of the library is.
+    /// Returns where an error of the library is.
     fn of(error: &(dyn Error + 'static)) -> Self {
         let log = match error.downcast_ref() {
             Some(CliError::Gap(error)) => return Self::of(error),
@@ -65,12 +65,12 @@ impl Place {
     }
 }
 
-/// What is refused, nowhere in particular.
+/// Returns what is refused, nowhere in particular.
 pub(crate) fn refused(message: impl Into<String>) -> PyErr {
     refused_at(message, Place::default())
 }
 
-/// What is refused, and where.
+/// Returns what is refused, and where.
 pub(crate) fn refused_at(message: impl Into<String>, place: Place) -> PyErr {
     Refused::new_err((message.into(), place.tensor, place.row, place.column))
 }
@@ -123,7 +123,7 @@ impl fmt::Display for Fetched {
 
 impl Error for Fetched {}
 
-/// What a Python function raised, for the library that called it.
+/// Returns what a Python function raised, for the library that called it.
 pub(crate) fn as_io(py: Python<'_>, error: &PyErr) -> io::Error {
     if error.is_instance_of::<Refused>(py) {
         let value = error.value(py);
@@ -149,7 +149,7 @@ pub(crate) fn as_io(py: Python<'_>, error: &PyErr) -> io::Error {
     io::Error::new(kind, error.value(py).to_string())
 }
 
-/// What a command's host reports.
+/// Returns what a command's host reports.
 pub(crate) fn of_host(error: &HostError) -> PyErr {
     match error {
         HostError::Usage(usage) => {

@@ -212,7 +212,7 @@ impl RowLaw {
         Ok((answered, drafts.unwrap_or(0), Some((held, inside, bits))))
     }
 
-    /// What a rule of the table accepts of rows.
+    /// Returns what a rule of the table accepts of rows.
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (name, p, qs, logits, temperature, seed, threads, progress))]
     fn acceptance<'py>(

@@ -46,7 +46,7 @@ impl Log {
         })
     }
 
-    /// Whether it is in memory alone.
+    /// Tells whether it is in memory alone.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.place, Place::Arrays { .. })
     }
@@ -246,19 +246,19 @@ impl Log {
         (target.to_string(), draft.to_string())
     }
 
-    /// Whether it says which tokens were drawn.
+    /// Tells whether it says which tokens were drawn.
     #[getter]
     fn has_tokens(&self) -> bool {
         self.rows.has_tokens()
     }
 
-    /// Whether target and draft list tokens of their own.
+    /// Tells whether target and draft list tokens of their own.
     #[getter]
     fn own_lists(&self) -> bool {
         self.rows.has_own_lists()
     }
 
-    /// Whether it says of which positions it has no row of the draft.
+    /// Tells whether it says of which positions it has no row of the draft.
     #[getter]
     fn may_lack_drafts(&self) -> bool {
         self.rows.may_lack_drafts()
@@ -279,7 +279,7 @@ impl Log {
         self.rows.ignored_tensors().to_vec()
     }
 
-    /// What the log says of itself, as JSON.
+    /// Returns what the log says of itself, as JSON.
     fn metadata(&self) -> PyResult<String> {
         let json = serde_json::to_string(self.rows.metadata());
         json.map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -311,7 +311,7 @@ impl Log {
         ))
     }
 
-    /// What an engine did, position by position: drafts, output, accepted, round, batch size,
+    /// Returns what an engine did, position by position: drafts, output, accepted, round, batch size,
     /// seed.
     #[allow(clippy::type_complexity)]
     fn engine(&self, py: Python<'_>) -> PyResult<Vec<(Vec<i64>, [Option<i64>; 5])>> {

@@ -751,7 +751,7 @@ fn clustered_sums(sums: Vec<f64>, sizes: Vec<f64>) -> PyResult<(f64, f64, f64)> 
     Ok(interval(sums.into_iter().zip(sizes)))
 }
 
-/// What is strange about a draft's rows, if anything is, in the words of reports: of the overlap at its
+/// Returns what is strange about a draft's rows, if anything is, in the words of reports: of the overlap at its
 /// own positions and at others, coverage, and how many positions, by prompt.
 #[pyfunction]
 fn strange_draft(prompts: Vec<[f64; 4]>) -> Option<String> {

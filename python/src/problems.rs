@@ -226,7 +226,7 @@ impl DraftLaw {
         })
     }
 
-    /// How many tuples have positive probability.
+    /// Returns how many tuples have positive probability.
     #[getter]
     fn count(&self) -> f64 {
         self.law.tuple_count()
@@ -244,7 +244,7 @@ impl DraftLaw {
         Ok(bounds(&found.map_err(refused)?.rate))
     }
 
-    /// What a rule of the table accepts of this target: value, lower, upper.
+    /// Returns what a rule of the table accepts of this target: value, lower, upper.
     fn acceptance(&self, py: Python<'_>, name: &str, p: Vec<f64>) -> PyResult<Bounds> {
         let name: VerifierName = name.parse().map_err(raised)?;
         let found = py.detach(|| {

@@ -310,7 +310,7 @@ fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {
     })
 }
 
-/// What a verifier accepts of pairs of rows.
+/// Returns what a verifier accepts of pairs of rows.
 #[pyfunction]
 #[pyo3(signature = (name, p, q, n, scheme, logits, temperature, seed, threads, progress))]
 #[allow(clippy::too_many_arguments)]

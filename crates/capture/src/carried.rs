@@ -29,7 +29,7 @@ impl TextCarry {
         }
     }
 
-    /// How many drafts a round keeps, the first ones; goes on behind them. The laws are those in
+    /// Returns how many drafts a round keeps, the first ones; goes on behind them. The laws are those in
     /// front of each draft. Nothing where the lists do not fit.
     ///
     /// Time O(K) by token, O(K^2 V) by block.

@@ -240,7 +240,7 @@ impl Decoder {
         &self.codec
     }
 
-    /// How it decodes.
+    /// Returns how it decodes.
     pub fn settings(&self) -> &DecodeSettings {
         &self.settings
     }
@@ -769,7 +769,7 @@ impl Decoder {
     }
 }
 
-/// What is noted of a tree: nothing counts behind a token that ends the text.
+/// Returns what is noted of a tree: nothing counts behind a token that ends the text.
 fn noted(
     levels: usize,
     nodes: &[Node],
@@ -854,7 +854,7 @@ fn run_together(
     })
 }
 
-/// What a model gives, or that it failed.
+/// Returns what a model gives, or that it failed.
 fn asked<T>(
     model: &mut Model,
     (prompt, position): At<'_>,

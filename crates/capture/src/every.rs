@@ -186,7 +186,7 @@ impl Pair {
         (laws, drafts.map(|token| token as u32).collect())
     }
 
-    /// How far the law of texts of a length is from the target's at most. What was written goes on
+    /// Returns how far the law of texts of a length is from the target's at most. What was written goes on
     /// as the target does.
     pub(super) fn apart(
         &self,

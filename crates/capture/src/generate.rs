@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether so many drafts can be asked together.
+    /// Tells whether so many drafts can be asked together.
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl Capture {
         &self.codec
     }
 
-    /// How it generates.
+    /// Returns how it generates.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -692,7 +692,7 @@ impl<'a> Context<'a> {
         model.failed([id_of(first), id_of(last)], position, message)
     }
 
-    /// What a model says of a sequence is no law, or no probability.
+    /// Returns what a model says of a sequence is no law, or no probability.
     fn broken(
         &self,
         model: &Model,

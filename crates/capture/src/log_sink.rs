@@ -67,7 +67,7 @@ impl Provenance {
         self
     }
 
-    /// What the log of a draft, by its number, says of itself.
+    /// Returns what the log of a draft, by its number, says of itself.
     fn metadata(
         &self,
         capture: &Capture,
@@ -159,7 +159,7 @@ fn top_count(layout: &Layout) -> Option<usize> {
     }
 }
 
-/// What a capture has to have in common with the log that it continues, by the
+/// Returns what a capture has to have in common with the log that it continues, by the
 /// name that a message gives it.
 fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
     let hash = |file: &Option<FileIdentity>| json!(file.as_ref().map(|file| &file.sha256));
@@ -429,7 +429,7 @@ impl RowSink for LogSink {
     }
 }
 
-/// Where each draft's log is: `path` itself of one draft, folders in it of several.
+/// Returns where each draft's log is: `path` itself of one draft, folders in it of several.
 fn folders(path: &Path, capture: &Capture) -> Result<Vec<PathBuf>, CaptureError> {
     let graphs: Vec<&Path> = capture.drafts().map(Model::path).collect();
     if graphs.len() == 1 {
@@ -446,7 +446,7 @@ fn folders(path: &Path, capture: &Capture) -> Result<Vec<PathBuf>, CaptureError>
         .collect())
 }
 
-/// What the logs of several drafts are called: as their files are, without the ending; with
+/// Returns what the logs of several drafts are called: as their files are, without the ending; with
 /// the folder before it, where that does not tell them apart; numbered where that does not.
 ///
 /// ```

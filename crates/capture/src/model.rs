@@ -47,7 +47,7 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn count(self) -> usize {
         self.names().count()
     }
@@ -214,12 +214,12 @@ impl Model {
         self.contract.depths
     }
 
-    /// What it predicts beside the next token.
+    /// Returns what it predicts beside the next token.
     pub fn heads(&self) -> Heads {
         self.contract.heads
     }
 
-    /// Where it runs.
+    /// Returns where it runs.
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
@@ -401,7 +401,7 @@ impl Model {
         }
     }
 
-    /// What it says of a prompt's text is no law, or no probability.
+    /// Returns what it says of a prompt's text is no law, or no probability.
     pub(super) fn broken(&self, id: &str, position: usize, message: String) -> CaptureError {
         CaptureError::Logits {
             path: self.path.clone(),

@@ -11,7 +11,7 @@ use specgap_core::rule::{RuleName, Verifies};
 /// Where a round's chances come from: numbers in \[0, 1) or, in tests, every way that they may
 /// fall.
 pub(super) trait Chance {
-    /// Whether something of this probability happens.
+    /// Tells whether something of this probability happens.
     fn below(&mut self, chance: f64) -> bool;
 
     /// A token of a law.

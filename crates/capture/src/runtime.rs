@@ -38,7 +38,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// What the profile bears out: a provider that is registered and runs no node is not in use.
+    /// Returns what the profile bears out: a provider that is registered and runs no node is not in use.
     /// An error where it is the device that was asked for, by name.
     pub(super) fn believed(mut self, asked: Device, graph: &Path) -> Result<Self, CaptureError> {
         let unused = self.device == Placed::Cuda
@@ -257,7 +257,7 @@ fn version_of(library: &Path, info: &str) -> String {
     }
 }
 
-/// Where the library is, by flag, by environment, or by name for the system to find.
+/// Returns where the library is, by flag, by environment, or by name for the system to find.
 fn find_library(explicit: Option<&Path>) -> Result<PathBuf, CaptureError> {
     let named = explicit
         .map(|path| ("⟨onnxruntime⟩", path.to_owned()))

@@ -111,7 +111,7 @@ impl Sampling {
         self.cuts.top_p
     }
 
-    /// What is kept, unless it is every token.
+    /// Returns what is kept, unless it is every token.
     pub fn cuts(&self) -> Option<Cuts> {
         Some(self.cuts).filter(|cuts| !cuts.keep_all())
     }
@@ -215,7 +215,7 @@ impl Law {
             .map_or(0.0, |weight| weight / self.total)
     }
 
-    /// What a stopping rule sees of the law.
+    /// Returns what a stopping rule sees of the law.
     ///
     /// Time O(V).
     pub fn features(&self) -> Features {
@@ -281,7 +281,7 @@ pub(super) fn random_numbers(
     ChaCha8Rng::from_seed(hash_of(seed, prompt_id, purpose))
 }
 
-/// What a log says of the random numbers of a prompt's text: the lowest 63 bits of their seed.
+/// Returns what a log says of the random numbers of a prompt's text: the lowest 63 bits of their seed.
 pub(super) fn seed_of_text(seed: u64, prompt_id: &str) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = hash_of(seed, prompt_id, None);
     i64::from_le_bytes([a, b, c, d, e, f, g, h]) & i64::MAX
@@ -331,7 +331,7 @@ impl Sampler {
     }
 }
 
-/// Whether softmax of the row is a distribution.
+/// Tells whether softmax of the row is a distribution.
 pub(super) fn is_law(row: &[f32]) -> bool {
     largest(row).is_some()
 }

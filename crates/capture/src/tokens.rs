@@ -134,7 +134,7 @@ impl TextCodec {
         self.chat
     }
 
-    /// Whether a token ends a generation.
+    /// Tells whether a token ends a generation.
     pub fn is_stop(&self, token: u32) -> bool {
         self.stop.contains(&token)
     }

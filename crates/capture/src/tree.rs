@@ -54,7 +54,7 @@ impl Drawing<'_> {
         each.collect()
     }
 
-    /// Whether something may stand behind a node.
+    /// Tells whether something may stand behind a node.
     pub(super) fn goes_on(self, node: &Node) -> bool {
         self.tree.children_of(node.place) > 0
     }
@@ -160,7 +160,7 @@ pub(super) fn children(
 /// The target's law of the tokens behind a node.
 pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
 
-/// What a top-down rule does at a node: how its children are asked, in order. `None` where there are none, and of a rule without a law at one position.
+/// Returns what a top-down rule does at a node: how its children are asked, in order. `None` where there are none, and of a rule without a law at one position.
 fn at_node(
     (rule, law): (RuleName, SchemeName),
     nodes: &[Node],
@@ -593,7 +593,7 @@ impl Carried {
         along
     }
 
-    /// What is carried behind one more token.
+    /// Returns what is carried behind one more token.
     fn behind(&self, model: &Law, along: &[(Law, Level)], token: u32) -> Self {
         let before = std::iter::once(model).chain(along.iter().map(|(law, _)| law));
         let each = self.0.iter().zip(before).zip(along);
@@ -725,7 +725,7 @@ impl Level {
         shares
     }
 
-    /// What agrees once a token was selected.
+    /// Returns what agrees once a token was selected.
     fn taken(&self, nodes: &[Node], next: &[usize], token: u32) -> Agreeing {
         let same = |&&node: &&usize| nodes[node].token == i64::from(token);
         Agreeing {
@@ -838,7 +838,7 @@ mod tests {
             }
         }
 
-        /// What a round may write behind a prefix, given what is carried, with what is carried on;
+        /// Returns what a round may write behind a prefix, given what is carried, with what is carried on;
         /// E[tau], which is what is said given each tree. Nodes have their prefixes' p/q.
         fn round(
             &self,

@@ -179,7 +179,7 @@ pub(super) fn row<'a>(rows: &'a [VerifierRow], name: &str) -> &'a VerifierRow {
     rows.iter().find(|row| row.name == name).unwrap()
 }
 
-/// What a rule accepts of another row of the draft, on average.
+/// Returns what a rule accepts of another row of the draft, on average.
 #[track_caller]
 pub(super) fn redrafted(rows: &[RedraftedVerifier], name: &str) -> f64 {
     let row = rows.iter().find(|row| row.name == name).unwrap();

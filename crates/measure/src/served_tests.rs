@@ -12,7 +12,7 @@ use specgap_number::known::Kind;
 use specgap_row::Unlisted;
 use specgap_sampling::{Cuts, Logged, Model, Room, Serving};
 
-/// What is left of whole weights, from the definition alone, in whole numbers: `power` is
+/// Returns what is left of whole weights, from the definition alone, in whole numbers: `power` is
 /// 1/T, none of T = 0; a top-p is a fraction of hundredths, as is a min-p.
 fn by_definition(
     weights: &[u64],

@@ -246,7 +246,7 @@ impl Settings {
         }
     }
 
-    /// What is kept of rows where neither temperatures nor cuts are asked for: what was kept as all
+    /// Returns what is kept of rows where neither temperatures nor cuts are asked for: what was kept as all
     /// logs' texts were sampled; everything where they differ, or do not say it.
     pub fn usual_cuts(logs: &[Log]) -> Cuts {
         let mut all = logs.iter().map(Cuts::of_text);

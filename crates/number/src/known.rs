@@ -291,7 +291,7 @@ impl Known {
         }
     }
 
-    /// How a Monte Carlo mean came about, of a truncated number too.
+    /// Returns how a Monte Carlo mean came about, of a truncated number too.
     pub fn sampling(&self) -> Option<&Sampling> {
         match &self.basis {
             Basis::MonteCarlo(sampling) => Some(sampling),
@@ -317,7 +317,7 @@ impl Known {
         }
     }
 
-    /// How well it is known, in one word.
+    /// Returns how well it is known, in one word.
     pub fn kind(&self) -> Kind {
         match self.basis {
             Basis::Exact(_) => Kind::Exact,
@@ -393,7 +393,7 @@ impl Known {
         }
     }
 
-    /// Whether both can be the same number. A confidence interval, an estimate and a plain
+    /// Tells whether both can be the same number. A confidence interval, an estimate and a plain
     /// float prove nothing either way.
     pub fn may_equal(&self, other: &Self) -> bool {
         match (&self.basis, &other.basis) {

@@ -100,7 +100,7 @@ pub trait Number: sealed::Sealed + Clone + Debug + PartialOrd + Send + Sync + 's
     /// The nearest `f64`.
     fn to_f64(&self) -> f64;
 
-    /// Whether this is 0.
+    /// Tells whether this is 0.
     fn is_nil(&self) -> bool {
         *self == Self::zero()
     }

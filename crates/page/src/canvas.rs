@@ -162,7 +162,7 @@ impl Canvas {
         self.text(text, at, size, Align::Left, Ink::Text);
     }
 
-    /// What stands as its title; empty if it has none.
+    /// Returns what stands as its title; empty if it has none.
     pub(crate) fn heading(&self) -> &str {
         let mark = self.title.and_then(|(index, _)| self.marks.get(index));
         match mark {
@@ -177,12 +177,12 @@ impl Canvas {
         self.tex = tex;
     }
 
-    /// What is drawn as TeX for pgfplots, without a title; empty for a drawing.
+    /// Returns what is drawn as TeX for pgfplots, without a title; empty for a drawing.
     pub fn tex(&self) -> &str {
         &self.tex
     }
 
-    /// What is drawn, as comma-separated values under names; empty for a drawing.
+    /// Returns what is drawn, as comma-separated values under names; empty for a drawing.
     pub fn data(&self) -> &str {
         &self.data
     }
@@ -287,7 +287,7 @@ impl Canvas {
         })
     }
 
-    /// How wide a text is.
+    /// Returns how wide a text is.
     pub(crate) fn text_width(text: &str, size: f64) -> f64 {
         register();
         // Measured large, as widths come in whole pixels.

@@ -149,7 +149,7 @@ pub struct Fact {
     pub full: Option<String>,
 }
 
-/// What a page was made by: its command, which rows in memory have not, and further words.
+/// Returns what a page was made by: its command, which rows in memory have not, and further words.
 pub fn made_by(command: &str, words: String) -> Section {
     let first = match command {
         "" => Block::Paragraph(
@@ -240,7 +240,7 @@ impl Figure {
         format!("{}.svg", self.name)
     }
 
-    /// What is found in it, if its title is not that of the picture.
+    /// Returns what is found in it, if its title is not that of the picture.
     pub(super) fn finding(&self) -> Option<&str> {
         (self.canvas.heading() != self.title).then_some(&self.title)
     }
@@ -254,7 +254,7 @@ impl Figure {
     }
 }
 
-/// Whether [`Page::files`], or one of those for papers, may have a file of this name, or had one in
+/// Tells whether [`Page::files`], or one of those for papers, may have a file of this name, or had one in
 /// an earlier version (PNG).
 pub fn is_of_a_page(name: &str) -> bool {
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -279,7 +279,7 @@ pub(super) struct Lead {
     pub folded: Vec<Block>,
 }
 
-/// How many numbers a text has: runs of digits, with what stands between digits.
+/// Returns how many numbers a text has: runs of digits, with what stands between digits.
 pub fn numbers(text: &str) -> usize {
     let mut found = 0;
     let mut inside = false;

@@ -51,7 +51,7 @@ impl Page {
         Ok(visible(out))
     }
 
-    /// What hides panels of options that are not chosen, on a screen alone. Where a browser does not
+    /// Returns what hides panels of options that are not chosen, on a screen alone. Where a browser does not
     /// know `:has`, all are shown.
     fn chosen_style(&self) -> String {
         let choices = self.lead.iter().find_map(|block| match block {

@@ -143,7 +143,7 @@ fn longest_word(text: &str) -> f64 {
     text.split(' ').map(width).fold(0.0, f64::max)
 }
 
-/// How many lines a text takes.
+/// Returns how many lines a text takes.
 fn lines(text: &str, within: f64) -> usize {
     let (mut count, mut line) = (1, 0.0);
     for word in text.split(' ').map(width) {
@@ -156,7 +156,7 @@ fn lines(text: &str, within: f64) -> usize {
     count
 }
 
-/// What is seen of an entry; with so many digits behind the point where they are given.
+/// Returns what is seen of an entry; with so many digits behind the point where they are given.
 pub(super) fn shown(entry: &Entry, digits: Option<usize>) -> String {
     let Some(digits) = digits else {
         return entry.text.clone();

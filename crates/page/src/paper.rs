@@ -115,12 +115,12 @@ impl Page {
 }
 
 impl Table {
-    /// As LaTeX, in parts that each fit a page; `digits` are those behind the point.
+    /// Returns it as LaTeX, in parts that each fit a page; `digits` are those behind the point.
     pub fn latex(&self, digits: Option<usize>) -> Vec<String> {
         latex::latex(self, digits)
     }
 
-    /// As comma-separated values with all digits; [`Page::paper_csv`] has the columns.
+    /// Returns it as comma-separated values with all digits; [`Page::paper_csv`] has the columns.
     pub fn csv(&self) -> String {
         let fields: Vec<Fields> = (0..self.columns.len()).map(|at| self.fields(at)).collect();
         let mut names = vec!["group".to_owned()];

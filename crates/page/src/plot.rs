@@ -34,7 +34,7 @@ fn headed(title: &str, width: f64, height: f64) -> Canvas {
     canvas
 }
 
-/// How wide the widest of some texts is.
+/// Returns how wide the widest of some texts is.
 fn widest<'a>(texts: impl Iterator<Item = &'a str>, size: f64) -> f64 {
     texts
         .map(|text| Canvas::text_width(text, size))
@@ -371,7 +371,7 @@ impl LinePlot {
         }
     }
 
-    /// How far a line's points stand beside their place: those of different lines at
+    /// Returns how far a line's points stand beside their place: those of different lines at
     /// one place would hide each other's intervals.
     fn aside(&self, index: usize, field: &Field) -> f64 {
         let has_intervals = self

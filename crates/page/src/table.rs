@@ -91,7 +91,7 @@ impl Table {
         }
     }
 
-    /// With rows that need no title.
+    /// Returns it with rows that need no title.
     pub fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Self {
         self.groups.push(Group {
             rows: rows.into_iter().collect(),
@@ -109,7 +109,7 @@ impl Table {
         });
     }
 
-    /// With a line under it.
+    /// Returns it with a line under it.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
@@ -288,7 +288,7 @@ impl Entry {
         }
     }
 
-    /// With the number that it rounds.
+    /// Returns it with the number that it rounds.
     pub fn of(mut self, number: Number) -> Self {
         self.number = Some(number);
         self

@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(fill(1.0, Some(2)), [0.0, 0.0, 0.5, 0.5]);
     }
 
-    /// What a sampler of an order keeps, by its definition: a list of tokens that each letter
+    /// Returns what a sampler of an order keeps, by its definition: a list of tokens that each letter
     /// makes shorter.
     fn by_definition(logits: &[f64], (cuts, order): (Cuts, &str), temperature: f64) -> Vec<f64> {
         let softmax = |tokens: &[usize], temperature: f64| -> Vec<f64> {

@@ -100,7 +100,7 @@ impl Bounds {
         }
     }
 
-    /// Which of eight tokens are in the set, of their ratios and q.
+    /// Returns which of eight tokens are in the set, of their ratios and q.
     #[inline]
     fn byte(self, first: usize, ratios: &[f64; 8], draft: &[f64; 8], least: &mut [f64; 8]) -> u8 {
         let mut bounds = [self.from; 8];

@@ -212,7 +212,7 @@ fn tuples(law: SchemeName, q: &[usize], drafts: usize) -> Option<Vec<(Vec<u32>, 
     Some(all)
 }
 
-/// How many of so many drafts are sure, by its definition; none where they are i.i.d.
+/// Returns how many of so many drafts are sure, by its definition; none where they are i.i.d.
 fn sure(law: SchemeName, q: &[usize], drafts: usize) -> Option<usize> {
     let (mut left, mut sure) = (UNITS, 0);
     for &units in q.iter().take(drafts - 1) {
@@ -392,7 +392,7 @@ fn coins(ends: &[TreeEnd], rows: usize, random: &mut ChaCha8Rng) -> Vec<TreeCoin
     found
 }
 
-/// What comes of some coins; nothing where rounding may decide.
+/// Returns what comes of some coins; nothing where rounding may decide.
 fn choice(
     ends: &[TreeEnd],
     coins: Vec<f64>,

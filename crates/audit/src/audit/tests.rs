@@ -152,7 +152,7 @@ fn labels(texts: usize, length: usize) -> Tensors {
     ]
 }
 
-/// What an engine did, with so many drafts a position.
+/// Returns what an engine did, with so many drafts a position.
 fn rounds_of(
     width: usize,
     drafts: impl IntoIterator<Item = i64>,
@@ -265,7 +265,7 @@ fn audited(log: &Log, settings: &Settings) -> AuditReport {
     audit(log, settings, "", &|_| {}).unwrap()
 }
 
-/// Whether one of several remarks has these words.
+/// Tells whether one of several remarks has these words.
 fn is_said(remarks: &[String], words: &str) -> bool {
     remarks.iter().any(|one| one.contains(words))
 }

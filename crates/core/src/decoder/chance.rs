@@ -7,7 +7,7 @@ use super::rows::{DecoderError, Entry};
 pub(super) trait Chance {
     /// True with `part` of `whole`.
     fn falls(&mut self, part: f64, whole: f64) -> Result<bool, DecoderError>;
-    /// Whether a node is kept that is so likely to be, given that it was refused so far.
+    /// Tells whether a node is kept that is so likely to be, given that it was refused so far.
     fn keeps(&mut self, node: usize, chance: f64) -> Result<bool, DecoderError>;
     /// A token in proportion to its mass.
     fn draw<T: Entry>(&mut self, mass: &Mass<'_, T>) -> Result<Option<usize>, DecoderError>;

@@ -150,7 +150,7 @@ impl<'a, T: Entry> Mass<'a, T> {
         last
     }
 
-    /// What counts of each token.
+    /// Returns what counts of each token.
     #[cfg(test)]
     pub(super) fn entries(&self) -> Vec<f64> {
         let blocks = (0..self.ends.len()).flat_map(|block| self.block(block));

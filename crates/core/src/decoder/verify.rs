@@ -341,7 +341,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         offer.left.as_ref().map_or_else(entry, |left| left[token])
     }
 
-    /// What the draft of a part is offered: strata from the last to the first, independent draws in
+    /// Returns what the draft of a part is offered: strata from the last to the first, independent draws in
     /// turn.
     fn stake(
         &self,
@@ -581,7 +581,7 @@ fn nothing() -> DecoderError {
     DecoderError::Shape("p: a row has no mass".to_owned())
 }
 
-/// What a pass takes of a mass.
+/// Returns what a pass takes of a mass.
 fn passes(level: f64, mass: f64, left: f64) -> f64 {
     ((left - level * mass) / (1.0 - level)).min(mass).max(0.0)
 }
@@ -595,7 +595,7 @@ struct Sweep {
 
 const LANES: usize = 8;
 
-/// What a pass leaves of an entry of R and of the law.
+/// Returns what a pass leaves of an entry of R and of the law.
 #[inline(always)]
 fn passed(sweep: Sweep, inverse: [f64; 2], law: f64, left: &mut f64) -> f64 {
     let mass = law * sweep.factor;

@@ -20,7 +20,7 @@ pub trait Capacity: Clone + Ord + Debug + Send + Sync {
     fn gain(&mut self, other: &Self);
     /// Subtracts in place; `other` is at most `self`.
     fn lose(&mut self, other: &Self);
-    /// As an unbounded integer.
+    /// Returns it as an unbounded integer.
     fn to_big(&self) -> BigUint;
 }
 

@@ -165,7 +165,7 @@ fn write_prefix(prefix: &[u32]) -> String {
         .join(" ")
 }
 
-/// Whether a tree is neither empty nor enormous.
+/// Tells whether a tree is neither empty nor enormous.
 fn fits(vocab: usize, length: usize) -> Result<(), BlockProblemError> {
     for (field, value) in [("vocab", vocab), ("length", length)] {
         if value == 0 {
@@ -220,7 +220,7 @@ pub struct SpecTrGbvExpected {
 }
 
 impl BlockProblem {
-    /// From conditionals keyed by prefixes as files write them.
+    /// Makes one from conditionals keyed by prefixes as files write them.
     ///
     /// # Errors
     /// Missing or malformed prefixes, rows of another length, an empty or an

@@ -36,7 +36,7 @@ fn a_name_is_of_one_rule() {
     }
 }
 
-/// What comes out, given the drafts.
+/// Returns what comes out, given the drafts.
 fn output(law: &ConditionalLaw<f64>, tuple: &[u32]) -> Vec<f64> {
     let mut out: Vec<f64> = law.residual.iter().map(|x| law.rejected * x).collect();
     for (&token, mass) in tuple.iter().zip(&law.accepted) {

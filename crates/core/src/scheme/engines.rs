@@ -244,13 +244,13 @@ impl EngineName {
         first.map(|(_, engine)| Self(engine.name))
     }
 
-    /// As the engine writes it: `vLLM`.
+    /// Returns its name as the engine writes it: `vLLM`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0
     }
 
-    /// As options have it: `vllm`.
+    /// Returns its name as options have it: `vllm`.
     #[must_use]
     pub fn word(self) -> String {
         self.0.to_lowercase()

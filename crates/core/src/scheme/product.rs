@@ -35,7 +35,7 @@ pub struct Product {
 }
 
 impl Product {
-    /// From n distributions over one vocabulary; `None` if there are none or
+    /// Makes one from n distributions over one vocabulary; `None` if there are none or
     /// their lengths differ.
     pub fn new(rows: Vec<Draft>) -> Option<Self> {
         let vocab = rows.first()?.vocab();

@@ -96,7 +96,7 @@ pub struct ExactSetLaw {
 }
 
 impl ExactSetLaw {
-    /// From exact probabilities that sum to one.
+    /// Makes one from exact probabilities that sum to one.
     pub(crate) fn from_probabilities(sets: SetFamily, probabilities: &[Rational]) -> Self {
         let (weights, total) = specgap_number::distribution::integer_weights(probabilities);
         Self {

@@ -121,7 +121,7 @@ fn merged_tuples(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, Rational> {
     merged
 }
 
-/// What routes are chosen by: tuples, sets and bits are no fewer than there are, and counts are
+/// Returns what routes are chosen by: tuples, sets and bits are no fewer than there are, and counts are
 /// exact where a law draws from one row without strata; fixed drafts are in every set.
 fn check_counts(scheme: &dyn DraftScheme, merged: &BTreeMap<Vec<u32>, Rational>) {
     let name = scheme.name();

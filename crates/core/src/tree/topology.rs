@@ -191,7 +191,7 @@ pub struct AcceptanceRates {
 }
 
 impl AcceptanceRates {
-    /// From one vector a depth, the root's children first; a single vector
+    /// Makes one from one vector a depth, the root's children first; a single vector
     /// serves every depth, as in Sequoia.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ impl AcceptanceRates {
 }
 
 impl DraftTree {
-    /// From paths of child ranks, in any order.
+    /// Makes one from paths of child ranks, in any order.
     ///
     /// # Errors
     /// An empty or repeated path, a path without its parent, a rank without the

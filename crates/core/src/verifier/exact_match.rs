@@ -67,7 +67,7 @@ pub struct ExactMatch {
 }
 
 impl ExactMatch {
-    /// For any problem.
+    /// Makes one for any problem.
     pub fn new(problem: &Problem) -> Self {
         Self {
             problem: problem.clone(),

@@ -124,7 +124,7 @@ impl<M: Number> Rule<M> {
 }
 
 impl GreedyVerifier {
-    /// For `greedy` drafts. O(V log V).
+    /// Makes one for `greedy` drafts. O(V log V).
     ///
     /// # Errors
     /// Any other scheme.

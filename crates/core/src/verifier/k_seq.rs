@@ -206,7 +206,7 @@ fn first_from(guess: f64, most: f64, mut lossless: impl FnMut(f64) -> bool) -> f
 }
 
 impl KSeq {
-    /// With the smallest lossless `f64` factor: the root rho*, rounded up.
+    /// Makes one with the smallest lossless `f64` factor: the root rho*, rounded up.
     ///
     /// O(V) an evaluation in `f64`, some 60 of them, and in whole numbers as a rule two.
     ///
@@ -227,7 +227,7 @@ impl KSeq {
         }
     }
 
-    /// With a factor of one's own.
+    /// Makes one with a factor of one's own.
     ///
     /// # Errors
     /// The drafts are not `with-replacement`, or the factor is below the root,

@@ -55,7 +55,7 @@ pub struct NaiveTree {
 }
 
 impl NaiveTree {
-    /// For `with-replacement` drafts.
+    /// Makes one for `with-replacement` drafts.
     ///
     /// # Errors
     /// Any other scheme.

@@ -24,7 +24,7 @@ pub(super) struct Recursion<M> {
 }
 
 impl<M: Number> Recursion<M> {
-    /// From p and the law of each draft. O(nV).
+    /// Makes one from p and the law of each draft. O(nV).
     pub(super) fn new(target: Vec<M>, drafts: &[Vec<M>]) -> Self {
         let mut wanted = Vec::with_capacity(drafts.len());
         let mut offered = Vec::with_capacity(drafts.len());

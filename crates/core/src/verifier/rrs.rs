@@ -60,7 +60,7 @@ pub struct Rrs {
 }
 
 impl Rrs {
-    /// For `with-replacement` or `product` drafts.
+    /// Makes one for `with-replacement` or `product` drafts.
     ///
     /// # Errors
     /// Any other scheme.

@@ -142,7 +142,7 @@ fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M
 }
 
 impl RrsWo {
-    /// For `without-replacement` drafts, with the default budget for its
+    /// Makes one for `without-replacement` drafts, with the default budget for its
     /// acceptance rate.
     ///
     /// # Errors

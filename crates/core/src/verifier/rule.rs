@@ -271,7 +271,7 @@ pub struct Acceptance {
 }
 
 impl Acceptance {
-    /// For a rule whose residual never equals a draft.
+    /// Makes one for a rule whose residual never equals a draft.
     pub(super) fn same(rate: Known) -> Self {
         Self {
             algorithmic: rate.clone(),

@@ -141,7 +141,7 @@ impl<M: Number> Rule<M> {
 }
 
 impl SpecHub {
-    /// For `hub` drafts. O(V).
+    /// Makes one for `hub` drafts. O(V).
     ///
     /// # Errors
     /// Any other scheme.

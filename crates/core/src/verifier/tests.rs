@@ -731,7 +731,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     assert!(listed > 0);
 }
 
-/// What a gap report says of `exact-match` at a row.
+/// Returns what a gap report says of `exact-match` at a row.
 fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
     let rule = VerifierName::EXACT_MATCH.on_row(scheme).unwrap();
     rule.answer(row, drafts, 0).unwrap().rate

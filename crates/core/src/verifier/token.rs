@@ -55,7 +55,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// For a problem with one draft. O(V).
+    /// Makes one for a problem with one draft. O(V).
     ///
     /// # Errors
     /// The problem has more than one draft.

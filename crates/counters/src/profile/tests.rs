@@ -64,7 +64,7 @@ fn texts(profile: &Profile, format: Format) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What all who take rates refuse: vLLM's `_resolve_synthetic_acceptance_rates` and llama.cpp's
+/// Returns what all who take rates refuse: vLLM's `_resolve_synthetic_acceptance_rates` and llama.cpp's
 /// `common_speculative_synth_rates_resolve`.
 fn taken(rates: &[f64], tokens: usize) {
     assert_eq!(rates.len(), tokens);

@@ -697,7 +697,7 @@ mod tests {
         open_tokens(&path, None).unwrap_err().to_string()
     }
 
-    /// What lines say of the first draft of a round.
+    /// Returns what lines say of the first draft of a round.
     fn of_first<T>(tokens: &Tokens, what: impl Fn(Said) -> T) -> Vec<T> {
         tokens.said[0]
             .iter()

@@ -168,7 +168,7 @@ mod tests {
         logits.iter().map(|x| x.exp() / sum).collect()
     }
 
-    /// What a row of probabilities is in a form.
+    /// Returns what a row of probabilities is in a form.
     fn written(form: Form, row: &[f64]) -> Vec<f64> {
         let entry = |p: &f64| form.factor().map_or(*p, |factor| p.ln() / factor);
         row.iter().map(entry).collect()

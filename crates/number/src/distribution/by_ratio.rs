@@ -39,7 +39,7 @@ impl RatioCut {
         tied_below: 0,
     };
 
-    /// Whether a token with probabilities `target` and `draft` is in the set.
+    /// Tells whether a token with probabilities `target` and `draft` is in the set.
     #[inline]
     pub fn contains(&self, token: usize, target: f64, draft: f64) -> bool {
         let ratio = if target == 0.0 {

@@ -144,7 +144,7 @@ fn is_near_one(sum: f64) -> bool {
     (sum - 1.0).abs() <= NORMALISATION_TOLERANCE
 }
 
-/// Whether all entries are finite and at least 0.
+/// Tells whether all entries are finite and at least 0.
 #[multiversion(targets = "simd")]
 fn are_masses(values: &[f64]) -> bool {
     let is_mass = |value: f64| (0.0..f64::INFINITY).contains(&value);
@@ -470,7 +470,7 @@ macro_rules! distribution_role {
         pub struct $name(Distribution);
 
         impl $name {
-            /// From `V` probabilities that sum to 1 within
+            /// Makes one from `V` probabilities that sum to 1 within
             /// [`NORMALISATION_TOLERANCE`]; they are normalised.
             ///
             /// # Errors
@@ -480,7 +480,7 @@ macro_rules! distribution_role {
                 Distribution::from_floats(values).map(Self)
             }
 
-            /// From `V` exact fractions that sum to 1 within
+            /// Makes one from `V` exact fractions that sum to 1 within
             /// [`NORMALISATION_TOLERANCE`]; they are normalised exactly.
             ///
             /// # Errors
@@ -489,7 +489,7 @@ macro_rules! distribution_role {
                 Distribution::from_rationals(values).map(Self)
             }
 
-            /// From a row of `V` logits.
+            /// Makes one from a row of `V` logits.
             ///
             /// # Errors
             /// Those of [`Softmax::probabilities`].

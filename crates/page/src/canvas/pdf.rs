@@ -87,7 +87,7 @@ impl Canvas {
         blocks.filter(|percent| *percent < 100).collect()
     }
 
-    /// What is drawn, in the operators of a page.
+    /// Returns what is drawn, in the operators of a page.
     fn content(&self, letters: &Letters<'_>) -> Vec<u8> {
         let height = f64::from(self.height);
         let place = |(x, y): (f64, f64)| (points(x), points(height - y));
@@ -199,7 +199,7 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(bytes, COMPRESSION)
 }
 
-/// How high a letter is; no table of the font has heights.
+/// Returns how high a letter is; no table of the font has heights.
 fn height(face: &ttf_parser::Face<'_>, letter: char) -> i16 {
     let glyph = face.glyph_index(letter);
     let bounds = glyph.and_then(|glyph| face.glyph_bounding_box(glyph));
@@ -347,7 +347,7 @@ mod tests {
         canvas
     }
 
-    /// What stands between two marks of a stream, inflated.
+    /// Returns what stands between two marks of a stream, inflated.
     fn streams(pdf: &[u8]) -> Vec<Vec<u8>> {
         let find = |from: usize, mark: &[u8]| {
             let at = pdf[from..].windows(mark.len()).position(|w| w == mark);

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Target, compensated_sum};
 
-/// What the definition says of q: F, and the rows of the strata.
+/// Returns what the definition says of q: F, and the rows of the strata.
 fn defined(q: &[f64], drafts: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
     let mut order: Vec<usize> = (0..q.len()).filter(|&x| q[x] > 0.0).collect();
     order.sort_by(|&a, &b| q[b].total_cmp(&q[a]).then(a.cmp(&b)));

@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// How fast the capital of a bet grows under the bug, E_c min(r/c, cap), and R: from the
+    /// Returns how fast the capital of a bet grows under the bug, E_c min(r/c, cap), and R: from the
     /// definition, outcome by outcome.
     fn growth(
         claimed: &[f64],

@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// What comes out as each token, and as a draft that is kept.
+    /// Returns what comes out as each token, and as a draft that is kept.
     fn found(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Vec<f64> {
         let found = decide(rule, engine, at, drafts);
         let mut kept = vec![0.0; at.p.len() + 1];

@@ -406,7 +406,7 @@ impl Fact {
         })
     }
 
-    /// Where the coin of a draft lies, as far as it says.
+    /// Returns where the coin of a draft lies, as far as it says.
     fn coin(&self) -> Option<[f64; 2]> {
         let mut numbers = self.numbers.iter();
         let coin = numbers.find(|number| number.drawn == Drawn::Coin)?;

@@ -75,7 +75,7 @@ pub fn kept_from_leaves(
     survival
 }
 
-/// What no lossless round keeps more of, whatever it does with the tree: with pi(x) the chance that x
+/// Returns what no lossless round keeps more of, whatever it does with the tree: with pi(x) the chance that x
 /// is drafted, min(1, pi(y_1..y_d) / p(y_1..y_d)) for d = 1, 2, ... as far as the text goes.
 ///
 /// # Formula

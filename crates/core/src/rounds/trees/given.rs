@@ -30,7 +30,7 @@ pub struct TreeEnd {
     pub law: Vec<Rational>,
 }
 
-/// Where a round may end that verifies a tree from its leaves, in the order in which it is tried;
+/// Returns where a round may end that verifies a tree from its leaves, in the order in which it is tried;
 /// the root, which is kept for certain, comes last. Passes are at the levels of the root, and below
 /// it; each list ends with 0.
 ///

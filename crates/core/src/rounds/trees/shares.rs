@@ -23,7 +23,7 @@ pub struct ChildShares<T> {
 }
 
 impl<T> ChildShares<T> {
-    /// From n and n numbers a position, by rising n. If `nested`, A(k | y; n) is the same for
+    /// Makes one from n and n numbers a position, by rising n. If `nested`, A(k | y; n) is the same for
     /// all n > k, and tables of many children answer for fewer.
     pub fn new(
         length: usize,

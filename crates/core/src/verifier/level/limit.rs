@@ -78,7 +78,7 @@ fn undrafted(passes: &LevelPasses, p: &Target) -> Arc<[f64]> {
 }
 
 impl Level {
-    /// For `with-replacement` and stratified drafts. O(V log V).
+    /// Makes one for `with-replacement` and stratified drafts. O(V log V).
     ///
     /// # Errors
     /// Any other scheme.

@@ -31,7 +31,7 @@ pub(super) struct Passes<M> {
 }
 
 impl<M: Number> Passes<M> {
-    /// From p and the strata; O(k V) a level.
+    /// Makes one from p and the strata; O(k V) a level.
     pub(super) fn new(p: Vec<M>, scheme: &Stratified, strata: &Strata<M>, levels: &[M]) -> Self {
         let all = strata.strata();
         let mut alive: Vec<Vec<M>> = all.iter().map(|own| vec![M::one(); own.len()]).collect();

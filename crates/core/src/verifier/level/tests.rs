@@ -36,7 +36,7 @@ fn optimum(problem: &Problem) -> Rational {
     rate.rational().unwrap().clone()
 }
 
-/// What is summed of the rule's law, over all tuples.
+/// Returns what is summed of the rule's law, over all tuples.
 fn summed(rule: &Staged, problem: &Problem) -> Rational {
     let law = output_law_exact(rule, problem.scheme()).unwrap();
     let p = problem.target().exact();

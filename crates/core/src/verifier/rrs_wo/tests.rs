@@ -76,7 +76,7 @@ fn truth(problem: &Problem) -> BigInt {
     (BigInt::from(1) << UNIT) - BigInt::from(rejected)
 }
 
-/// Whether [lower, upper] holds a rate.
+/// Tells whether [lower, upper] holds a rate.
 fn holds(lower: f64, upper: f64, truth: &BigInt) -> bool {
     let scaled = |bound: f64| {
         let bound = exact_value(bound).unwrap();

@@ -35,7 +35,7 @@ fn read_as(source: Source, length: usize, text: &str) -> Counted {
     counted
 }
 
-/// What has this label, or this entry of a column.
+/// Returns what has this label, or this entry of a column.
 fn chosen(text: &str, key: &str, value: &str) -> Result<Counted, CountersError> {
     let file = Text { name: "a", text };
     count(&[file], None, &[(key.to_owned(), value.to_owned())])

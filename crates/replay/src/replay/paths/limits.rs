@@ -118,7 +118,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// As reports call it.
+    /// Returns it as reports call it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Several => "several paths",

@@ -10,7 +10,7 @@ use specgap_statistics::Clustered;
 /// Least products of q whose trees are shown.
 pub(super) const THRESHOLDS: [f64; 6] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01];
 
-/// How many drafts a round accepts along a text, given q at its tokens from the round's start
+/// Returns how many drafts a round accepts along a text, given q at its tokens from the round's start
 /// on, if the tree has every node whose product of q is at least `threshold`.
 ///
 /// The target draws the next token itself and the round follows it as long as it is in the

@@ -115,7 +115,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// What the report says of them.
+    /// Returns what the report says of them.
     pub(super) fn compared(all: Vec<AtNodes>) -> Vec<EqualNodes> {
         let of = |at: AtNodes| {
             let mut others = at.best;

@@ -46,13 +46,13 @@ impl Starts<'_> {
         }
     }
 
-    /// Whether all texts have shares of so many children.
+    /// Tells whether all texts have shares of so many children.
     fn knows(&self, children: usize) -> bool {
         let mut texts = self.texts.iter().filter(|(text, _)| !text.is_empty());
         texts.all(|(text, _)| text.at(0, children).len() >= children)
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     fn with_room(&self, depth: usize) -> f64 {
         let rooms = self.texts.iter();
         let count: usize = rooms

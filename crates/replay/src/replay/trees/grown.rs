@@ -127,7 +127,7 @@ impl Measurement<'_> {
         Some((vector, tree, promised))
     }
 
-    /// What children get along the texts of the prompts that choose.
+    /// Returns what children get along the texts of the prompts that choose.
     pub(super) fn choosing<'s>(
         &self,
         shares: &'s Shares,

@@ -215,7 +215,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// Whether the log has rows for all levels of a tree; says so where not.
+    /// Tells whether the log has rows for all levels of a tree; says so where not.
     fn reaches(&self, tree: &NamedTree, left_out: &mut Vec<String>) -> bool {
         let depths = self.texts.depths_or(usize::MAX);
         let fits = tree.tree.depth() <= depths;
@@ -230,7 +230,7 @@ impl Measurement<'_> {
         fits
     }
 
-    /// What these logs and settings do not tell, beside what single laws lack.
+    /// Returns what these logs and settings do not tell, beside what single laws lack.
     fn left_out(&self, logs: &[Log], unbounded: &[String], is_dynamic: bool) -> Vec<String> {
         let mut left_out: Vec<String> = self.without_bounds(unbounded).into_iter().collect();
         left_out.extend(self.without_leaves());
@@ -271,7 +271,7 @@ impl Measurement<'_> {
         left_out
     }
 
-    /// What the roots' children are worth, by tree and law.
+    /// Returns what the roots' children are worth, by tree and law.
     pub(super) fn slot_values(&self) -> Vec<SlotValues> {
         let mut all = Vec::new();
         if !self.settings.slot_values {
@@ -388,12 +388,12 @@ impl Measurement<'_> {
         ))
     }
 
-    /// Whether what full rows give drafts of a law is bounded by what these rows list.
+    /// Tells whether what full rows give drafts of a law is bounded by what these rows list.
     pub(super) fn has_bounds(&self, pair: &Pair) -> bool {
         pair.rule.on_lists && self.are_known()
     }
 
-    /// Whether what rows do not list is known well enough for bounds.
+    /// Tells whether what rows do not list is known well enough for bounds.
     pub(super) fn are_known(&self) -> bool {
         self.texts.met().all(|place| place.rest != Rest::Open)
     }

@@ -148,7 +148,7 @@ impl Group<'_> {
         timings.times(prompts, false)
     }
 
-    /// What another tree is compared with, of the prompts that report.
+    /// Returns what another tree is compared with, of the prompts that report.
     pub(super) fn along(&self, timings: Option<&Timings>) -> Along {
         let calls = self.of(Half::Reports);
         Along {
@@ -225,7 +225,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it comes before another one: the tree of EAGLE, then what is worth more.
+    /// Tells whether it comes before another one: the tree of EAGLE, then what is worth more.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         let eagle = |one: &Self| one.result.tree == REFERENCE;
         match (eagle(self), eagle(other)) {
@@ -235,7 +235,7 @@ impl Candidate {
         }
     }
 
-    /// Whether an engine drafts and verifies so unless told otherwise: of those that draft one token
+    /// Tells whether an engine drafts and verifies so unless told otherwise: of those that draft one token
     /// at a time a chain, of the others a tree.
     pub(super) fn is_default_of(&self, engine: EngineName) -> bool {
         let own = &self.result;

@@ -74,7 +74,7 @@ impl Pair {
     }
 }
 
-/// What a rule does with a node's children of a law; `None` where it does not take them, or a log
+/// Returns what a rule does with a node's children of a law; `None` where it does not take them, or a log
 /// cannot hold them.
 fn at_node(scheme: SchemeName, rule: RuleName) -> Option<VerifierName> {
     scheme.entry().on_row.as_ref()?;

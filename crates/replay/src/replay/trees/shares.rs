@@ -14,7 +14,7 @@ use specgap_log::log::Log;
 type OfRow<'a> = dyn Fn(&TextPosition, &[f64], &[f64], &mut Vec<f64>) + 'a;
 
 impl Measurement<'_> {
-    /// What the children of a node get, text by text.
+    /// Returns what the children of a node get, text by text.
     pub(super) fn shares(&self, place: usize, pair: &Pair) -> Shares {
         let is_cut = !self.texts.are_whole();
         // Wide bounds are told of every law: of one that has none of its own, those of any.
@@ -81,7 +81,7 @@ impl Measurement<'_> {
         of(0, &text.asked, &text.apart).with_deeper(deeper.collect())
     }
 
-    /// What the children of a node get, text by text, with the rest in proportion.
+    /// Returns what the children of a node get, text by text, with the rest in proportion.
     pub(super) fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
         let texts = self.texts.texts.iter();
         let own = |_: &TextPosition, own: &[f64], _: &[f64], table: &mut Vec<f64>| {
@@ -92,7 +92,7 @@ impl Measurement<'_> {
 }
 
 impl Measurement<'_> {
-    /// Whether rounds of a pair are known from these logs.
+    /// Tells whether rounds of a pair are known from these logs.
     pub(super) fn tells_of(&self, pair: &Pair) -> bool {
         pair.levels.is_none() || (self.texts.are_whole() && !self.texts.is_by_depth())
     }

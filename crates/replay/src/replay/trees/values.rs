@@ -26,7 +26,7 @@ pub(super) fn most_value(values: &[f64], optima: &[f64]) -> f64 {
 /// A verifier, and of every position the prompt and the shares of all children of a root.
 pub(super) type RootShares<'a> = (VerifierName, Vec<(usize, &'a [f64])>);
 
-/// What the rules of one law make of a root whose slots have these values.
+/// Returns what the rules of one law make of a root whose slots have these values.
 pub(super) fn slot_values(
     tree: &str,
     scheme: SchemeName,
