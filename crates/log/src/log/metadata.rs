@@ -1,7 +1,7 @@
 //! Where a log comes from.
 
 use super::cut_order::CutOrder;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -22,8 +22,12 @@ pub struct FileIdentity {
 pub struct Sampling {
     /// The temperature; 0 is the most probable token.
     pub temperature: f64,
-    /// Only the k most probable tokens, if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Only the k most probable tokens, if given; 0 and -1, as engines write it, are none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "top_k"
+    )]
     pub top_k: Option<usize>,
     /// Only the smallest set of most probable tokens with this mass, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,8 +39,12 @@ pub struct Sampling {
     /// not, the temperature, top-k, top-p and min-p, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_order: Option<CutOrder>,
-    /// The seed of the generator, if told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The seed of the generator, if told; -1 is none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "seed"
+    )]
     pub seed: Option<u64>,
     /// The most tokens that one prompt was continued by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +52,40 @@ pub struct Sampling {
     /// The template around a prompt: `chatml` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
+}
+
+fn top_k<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
+    told(
+        input,
+        &[0, -1],
+        "top_k is a number of tokens, or 0 or -1 for all of them",
+    )
+}
+
+fn seed<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    told(
+        input,
+        &[-1],
+        "a seed is 0 or more, or -1 where none was set",
+    )
+}
+
+/// Reads a number that is not there where it has one of the values that stand for `none`.
+fn told<'de, D: Deserializer<'de>, T: TryFrom<i128>>(
+    input: D,
+    none: &[i128],
+    rule: &str,
+) -> Result<Option<T>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(input)? else {
+        return Ok(None);
+    };
+    let whole = (number.as_i64().map(i128::from)).or(number.as_u64().map(i128::from));
+    if whole.is_some_and(|whole| none.contains(&whole)) {
+        return Ok(None);
+    }
+    let read = whole.and_then(|whole| T::try_from(whole).ok());
+    let refused = || serde::de::Error::custom(format!("{rule}; this is {number}"));
+    read.map(Some).ok_or_else(refused)
 }
 
 /// The name and the hash, of which a precision keeps that many digits.
@@ -390,3 +432,33 @@ pub(crate) const INDEX_NAME: &str = "log.json";
 pub(crate) const METADATA_KEY: &str = "specgap";
 /// The version of the index.
 pub(crate) const SCHEMA: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::Sampling;
+
+    #[test]
+    fn what_engines_write_for_none_is_none() {
+        let read = |more: &str| {
+            serde_json::from_str::<Sampling>(&format!("{{\"temperature\": 1.0{more}}}"))
+                .map(|one| (one.top_k, one.seed))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(read(""), Ok((None, None)));
+        assert_eq!(read(", \"top_k\": 0, \"seed\": -1"), Ok((None, None)));
+        assert_eq!(read(", \"top_k\": -1, \"seed\": null"), Ok((None, None)));
+        let most = ", \"top_k\": 50, \"seed\": 18446744073709551615";
+        assert_eq!(read(most), Ok((Some(50), Some(u64::MAX))));
+        for (more, words) in [
+            (", \"top_k\": -2", "top_k is a number of tokens"),
+            (", \"top_k\": 1.5", "this is 1.5"),
+            (
+                ", \"seed\": -2",
+                "a seed is 0 or more, or -1 where none was set; this is -2",
+            ),
+        ] {
+            let said = read(more).unwrap_err();
+            assert!(said.contains(words), "{said}");
+        }
+    }
+}
