@@ -651,7 +651,8 @@ static int specgap_give(const struct specgap_chain *chain, int k, const struct s
     const double sum = specgap_total(even, vocab);
     for (int j = 0; j < most; j++) {
         double wanted = ages[j].drafted * (most - j) / most;
-        gifts->many[j] = wanted * sum > ages[j].kept ? ages[j].kept / sum : wanted;
+        /* A sum that is over by rounding alone leaves nothing of p where q has all of it. */
+        gifts->many[j] = wanted * sum > ages[j].kept * (1.0 + 1e-12) ? ages[j].kept / sum : wanted;
         gifts->all += gifts->many[j];
     }
     for (int x = 0; x < vocab; x++) left[x] = specgap_positive(left[x] - gifts->all * even[x]);

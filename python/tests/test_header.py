@@ -369,6 +369,15 @@ def test_texts_of_chains_have_the_targets_law_in_every_coin(header: ctypes.CDLL,
     assert calls < length
 
 
+def test_what_rounding_leaves_of_a_chain_is_no_token(header: ctypes.CDLL) -> None:
+    # p and q differ at two tokens by less than their sums over all are rounded by.
+    for seed in range(10):
+        p = np.random.default_rng(seed).random((2, 60_000)).astype(np.float32)
+        q = p.copy()
+        p[0, :2], q[0, :2] = (2e-15, 1e-15), (1e-15, 2e-15)
+        assert Chain(header, 1).verify(p, q, [1], [0.9, 0.5]) == (0, 0)
+
+
 def test_chains_that_are_wrong_are_refused(header: ctypes.CDLL) -> None:
     good = np.full((2, 3), 1 / 3)
     for p, q, drafts, most, last, code in [
