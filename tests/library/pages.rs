@@ -2,12 +2,12 @@
 
 use serde::de::DeserializeOwned;
 use specgap::gap::GapReport;
-use specgap::page::{OPEN_NUMBERS, Page, numbers};
+use specgap::page::Page;
 use specgap::report::{compare, gap, length, paths, tree};
 use std::path::Path;
 
 /// The most words that stand open, names of sections and captions included.
-const WORDS: usize = 550;
+const WORDS: usize = 640;
 /// The most pixels of a picture's height beside the words, of 480 in width.
 const HEIGHT: f64 = 720.0;
 
@@ -104,7 +104,12 @@ fn pages_open_with_no_more_than_can_be_read_at_once() {
             assert!(!tag.contains("open"), "{name}: <details{tag}>");
         }
         let open = closed(&html);
-        assert!(!open.contains("<table"), "{name}: a table stands open");
+        // That of what to change, of five rows.
+        let rows = open.matches("<tr").count();
+        assert!(
+            open.matches("<table").count() <= 1 && rows <= 6,
+            "{name}: {rows} rows stand open"
+        );
         // Of panels one is shown; they have the same words.
         let panels = open.matches("class=\"panel").count().max(1);
         let text = without(&open, "<svg", "</svg>");
@@ -123,28 +128,12 @@ fn pages_open_with_no_more_than_can_be_read_at_once() {
 }
 
 #[test]
-fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
+fn first_screens_have_a_verdict_and_a_picture() {
     for name in SHIPPED {
         let html = page_of(name).html().unwrap();
         let open = closed(&html);
         let verdict = words(between(&open, "class=\"verdict\"", "</p>"));
         assert!(!verdict.is_empty(), "{name}");
-        let lines = between(&open, "class=\"lines\"", "</main>");
-        let end = lines.find("class=\"part\"").unwrap_or(lines.len());
-        let mut lines = lines[..end].to_owned();
-        // Warnings stand whatever they count.
-        while let Some(at) = lines.find("<p class=\"caution\"") {
-            let end = lines[at..].find("</p>").map_or(lines.len(), |end| at + end);
-            lines.replace_range(at..end, "");
-        }
-        let lines = words(&lines.replace("class=\"lines\">", ""));
-        let lines = lines.split("More in words").next().unwrap_or_default();
-        let own = numbers(&verdict);
-        let found = own + numbers(lines);
-        assert!(
-            found <= own.max(OPEN_NUMBERS),
-            "{name}: {found} numbers: {verdict} {lines}"
-        );
         // Several logs have no picture but those of `scripts/ladder.py`.
         if name == "ladder" {
             continue;
@@ -158,6 +147,31 @@ fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
             480.0 * height / width <= HEIGHT,
             "{name}: {width} by {height}"
         );
+    }
+}
+
+/// What is shipped, pictures too, is what the page says today; SPECGAP_WRITE_DOCUMENTS=1 writes it.
+#[test]
+fn shipped_markdown_is_that_of_the_page() {
+    // That of the ladder has pictures of its own (`scripts/ladder-report`).
+    for name in SHIPPED.into_iter().filter(|name| *name != "ladder") {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("reports/{name}"));
+        let page = page_of(name);
+        let mut made = vec![("report.md".to_owned(), page.markdown())];
+        let figures = page.figures().into_iter();
+        made.extend(figures.map(|one| (one.svg_file(), one.svg().unwrap())));
+        for (file, text) in made {
+            let path = folder.join(file);
+            if std::env::var_os("SPECGAP_WRITE_DOCUMENTS").is_some() {
+                std::fs::write(&path, &text).unwrap();
+            }
+            let shipped = std::fs::read_to_string(&path).unwrap_or_default();
+            let path = path.display();
+            assert!(
+                shipped == text,
+                "{path}: SPECGAP_WRITE_DOCUMENTS=1 writes it"
+            );
+        }
     }
 }
 

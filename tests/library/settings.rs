@@ -39,7 +39,9 @@ fn members_name_no_options_and_settings_that_there_are() {
     let mut each = |file: &str, line: &str| {
         let mut words = line.split("--").skip(1);
         let before = |at: &str| at.starts_with(|c: char| c.is_ascii_lowercase());
-        if file.starts_with("crates") && words.any(before) && !line.contains("---") {
+        // What a report says is of commands.
+        let is_member = file.starts_with("crates") && !file.starts_with("crates/report");
+        if is_member && words.any(before) && !line.contains("---") {
             typed.insert(file.to_owned());
         }
         for setting in line.split('⟨').skip(1) {

@@ -28,10 +28,7 @@ pub struct Page {
 }
 
 /// Lines of a lead that stand open under the verdict; the others are folded away.
-pub const OPEN_LINES: usize = 4;
-
-/// Numbers that the verdict and the open lines have together.
-pub const OPEN_NUMBERS: usize = 12;
+pub const OPEN_LINES: usize = 3;
 
 /// A part of a page that links lead to.
 #[derive(Clone, Debug)]
@@ -275,41 +272,18 @@ pub(super) struct Lead {
     pub seen: Vec<Block>,
     /// What stands under the verdict.
     pub open: Vec<Block>,
-    /// Lines that are too many, or have too many numbers.
+    /// Lines that are too many.
     pub folded: Vec<Block>,
-}
-
-/// Returns how many numbers a text has: runs of digits, with what stands between digits.
-pub fn numbers(text: &str) -> usize {
-    let mut found = 0;
-    let mut inside = false;
-    let mut letters = text.chars().peekable();
-    let mut before = ' ';
-    while let Some(letter) = letters.next() {
-        let is_digit = letter.is_ascii_digit();
-        let joins = ".,".contains(letter) && letters.peek().is_some_and(char::is_ascii_digit);
-        // The digits of a name such as α4 or p2p are no number.
-        if is_digit && !inside && !before.is_alphanumeric() && before != '_' {
-            found += 1;
-        }
-        inside = is_digit || inside && joins;
-        before = letter;
-    }
-    found
 }
 
 impl Lead {
     pub(super) fn of(blocks: &[Block]) -> Self {
         let mut lead = Self::default();
         let verdict = (blocks.iter()).position(|block| matches!(block, Block::Paragraph(_)));
-        let (mut lines, mut left) = (OPEN_LINES, OPEN_NUMBERS);
-        let mut fits = |text: &str, always: bool| {
-            let count = numbers(text);
-            let fits = always || lines > 0 && count <= left;
-            if fits {
-                left = left.saturating_sub(count);
-                lines = lines.saturating_sub(usize::from(!always));
-            }
+        let mut lines = OPEN_LINES;
+        let mut fits = || {
+            let fits = lines > 0;
+            lines = lines.saturating_sub(1);
             fits
         };
         for (index, block) in blocks.iter().enumerate() {
@@ -318,21 +292,19 @@ impl Lead {
                     lead.seen.push(block.clone());
                 }
                 Block::Paragraph(text) if verdict == Some(index) => {
-                    fits(text, true);
                     lead.verdict = Some(text.clone());
                 }
                 _ if verdict.is_some_and(|at| index < at) => lead.before.push(block.clone()),
-                Block::Paragraph(text) => match fits(text, false) {
+                Block::Paragraph(_) => match fits() {
                     true => lead.open.push(block.clone()),
                     false => lead.folded.push(block.clone()),
                 },
                 Block::List(all) => {
-                    let (open, folded) = all.iter().cloned().partition(|line| fits(line, false));
+                    let (open, folded) = all.iter().cloned().partition(|_| fits());
                     lead.part([open, folded], Block::List);
                 }
                 Block::Facts(all) => {
-                    let (open, folded) = (all.iter().cloned())
-                        .partition(|fact| fits(&format!("{} {}", fact.name, fact.value), false));
+                    let (open, folded) = (all.iter().cloned()).partition(|_| fits());
                     lead.part([open, folded], Block::Facts);
                 }
                 _ => lead.open.push(block.clone()),
@@ -372,6 +344,17 @@ impl Page {
                     let value = fact.full.as_ref().unwrap_or(&fact.value);
                     visible(format!("{}: {value}", fact.name))
                 })),
+                Block::Table(table) => {
+                    let rows = table.groups.iter().flat_map(|group| &group.rows);
+                    lines.extend(rows.map(|row| {
+                        let entries: Vec<&str> = row
+                            .entries
+                            .iter()
+                            .map(|entry| entry.text.as_str())
+                            .collect();
+                        visible(entries.join(" | "))
+                    }));
+                }
                 _ => {}
             }
         }
@@ -448,14 +431,7 @@ impl Page {
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_are_counted_as_they_are_read() {
-        assert_eq!(numbers("54.9 ± 4.5%, of 49,152 tokens at T = 1.0."), 4);
-        assert_eq!(numbers("alpha2 of p, 3 drafts, −0.5 to +3"), 3);
-        assert_eq!(numbers("none"), 0);
-    }
-
-    /// A verdict, and no more lines and numbers than can be read at once.
+    /// A verdict, and no more lines than can be read at once.
     #[test]
     fn a_lead_folds_what_is_too_much() {
         let lines = ["1 2 3 4", "5 6 7 8 9 10", "a", "b", "c", "11 12"];
@@ -479,16 +455,9 @@ mod tests {
             Some(Block::List(items)) => items.clone(),
             _ => Vec::new(),
         };
-        assert_eq!(items(&lead.open), ["1 2 3 4", "5 6 7 8 9 10", "a", "b"]);
-        assert_eq!(items(&lead.folded), ["c", "11 12"]);
+        assert_eq!(items(&lead.open), ["1 2 3 4", "5 6 7 8 9 10", "a"]);
+        assert_eq!(items(&lead.folded), ["b", "c", "11 12"]);
         // A warning is never folded.
         assert_eq!(lead.open.len(), 2);
-        let many = "1 ".repeat(11);
-        let lead = Lead::of(&[
-            Block::Paragraph("0.5 ± 0.1".to_owned()),
-            Block::List(vec![many.clone(), "a".to_owned()]),
-        ]);
-        assert_eq!(items(&lead.folded), [many]);
-        assert_eq!(items(&lead.open), ["a"]);
     }
 }

@@ -41,8 +41,8 @@ pub mod words;
 pub use canvas::{Canvas, DrawError};
 pub use content::made_by;
 pub use content::{
-    Block, Choice, Fact, Figure, Link, MarkedText, MarkedToken, OPEN_LINES, OPEN_NUMBERS, Page,
-    Panel, Section, is_of_a_page, numbers,
+    Block, Choice, Fact, Figure, Link, MarkedText, MarkedToken, OPEN_LINES, Page, Panel, Section,
+    is_of_a_page,
 };
 pub use shown::{csv, visible};
 pub use words::seconds;

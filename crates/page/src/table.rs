@@ -15,6 +15,8 @@ pub struct Table {
     pub groups: Vec<Group>,
     /// What stands under it: what its marks mean, and how its numbers came about.
     pub notes: Vec<String>,
+    /// Where it is too wide, short texts have its first columns alone.
+    pub brief: bool,
 }
 
 /// A column.

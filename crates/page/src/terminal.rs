@@ -168,15 +168,18 @@ fn one(out: &mut Text, block: &Block, width: u16, verbose: bool) {
 
 /// A table with its caption and notes, in parts where it is too wide.
 fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
-    let mut all = all.clone();
+    let (mut all, brief) = (all.clone(), all.brief);
     if !verbose && all.groups.iter().any(|group| group.main) {
         all.groups.retain(|group| group.main);
     }
-    let parts = if natural_width(&all) > usize::from(width) {
+    let mut parts = if natural_width(&all) > usize::from(width) {
         all.split()
     } else {
         vec![all]
     };
+    if !verbose && brief {
+        parts.truncate(1);
+    }
     for part in parts {
         if !part.caption.is_empty() {
             out.lines(Role::Heading, &format!("\n{}", part.caption));

@@ -13,6 +13,15 @@ pub(super) fn shown(
     Section::new(id, title, purpose, blocks).main()
 }
 
+/// With the first section in short texts, where these would have none.
+pub(super) fn first_shown(mut sections: Vec<Section>) -> Vec<Section> {
+    let has_any = sections.iter().any(|one| one.main);
+    if let Some(first) = sections.first_mut().filter(|_| !has_any) {
+        first.main = true;
+    }
+    sections
+}
+
 /// A table, unless it has no rows.
 pub(super) fn if_any(table: Table) -> Option<Table> {
     (!table.is_empty()).then_some(table)
@@ -37,5 +46,5 @@ pub(super) fn definitions(purpose: &'static str, words: Vec<(String, String)>) -
 /// Lists what a report leaves out, if it does.
 pub(super) fn left_out(purpose: &'static str, lines: &[String]) -> Option<Section> {
     let list = Block::List(lines.to_vec());
-    (!lines.is_empty()).then(|| Section::new("left-out", "Left out", purpose, [list]).main())
+    (!lines.is_empty()).then(|| Section::new("left-out", "Left out", purpose, [list]))
 }

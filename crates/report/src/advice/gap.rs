@@ -1,18 +1,26 @@
 //! Advice of a gap report: other drafts and other rules at a position.
 
 use super::{
-    NOTHING_TO_CHANGE, as_engines_do, chosen, gain, measured_by, settings, shortfall, who,
+    NOTHING_TO_CHANGE, as_engines_do, chosen, gain, measured_by, own_settings, shortfall, who,
 };
+use crate::points::bare;
+use crate::sections::if_any;
+use specgap_base::once::each_once;
 use specgap_core::scheme::Here;
+use specgap_page::table::{Column, Entry, Row, Table};
 use specgap_page::words::counted;
 use specgap_statistics::advice::{Assumed, Change, Needs, Verdict};
 
 /// What a gap report says of changes at one place.
-pub(crate) struct Said {
+pub(crate) struct Advised {
     /// What to change first, in a sentence.
     pub verdict: String,
-    /// What else is worth it, of other engines.
-    pub others: Option<String>,
+    /// What is worth it, of each engine.
+    pub changes: Option<Table>,
+    /// What tells engines to do so.
+    pub settings: Option<String>,
+    /// How changes were chosen, where they were.
+    pub chosen: &'static str,
     /// What is not.
     pub not_worth: Option<String>,
 }
@@ -24,7 +32,7 @@ pub(crate) fn of_gap(
     engine: Option<&Assumed>,
     at: f64,
     n: usize,
-) -> Option<Said> {
+) -> Option<Advised> {
     let here = |change: &&Change| {
         change.temperature == Some(at) && [Some(1), Some(n)].contains(&change.drafts)
     };
@@ -38,9 +46,11 @@ pub(crate) fn of_gap(
     }
     all.retain(|change| engine.is_none_or(|engine| engine.starts(change)));
     if let Some(engine) = engine.filter(|_| all.is_empty()) {
-        return Some(Said {
+        return Some(Advised {
             verdict: nothing_from(engine, at),
-            others: None,
+            changes: None,
+            settings: None,
+            chosen: "",
             not_worth: None,
         });
     }
@@ -48,19 +58,70 @@ pub(crate) fn of_gap(
     let not_worth = groups(&all, |change| {
         ![Verdict::Worth, Verdict::Worse].contains(&change.verdict)
     });
-    let mut said = worth.iter().map(|group| sentence(group, engine));
-    let verdict = said.next().unwrap_or_else(|| NOTHING_TO_CHANGE.to_owned());
-    let others: Vec<String> = said.collect();
-    let how = chosen(worth.iter().flatten().copied());
-    let others = others.join(" ") + how;
+    let first = worth.first().map(|group| sentence(group, engine));
     let not: Vec<String> = (not_worth.iter())
         .map(|group| not_worth_it(group, engine))
         .collect();
-    Some(Said {
-        verdict,
-        others: (!others.is_empty()).then(|| others.trim_start().to_owned()),
+    let mut all = worth.iter().flatten().copied();
+    let set = each_once(all.clone().flat_map(|change| own_settings(change, engine)));
+    Some(Advised {
+        verdict: first.unwrap_or_else(|| NOTHING_TO_CHANGE.to_owned()),
+        changes: if_any(table(all.clone(), engine)),
+        settings: (!set.is_empty()).then(|| format!("{}.", set.join("; "))),
+        chosen: chosen(&mut all),
         not_worth: (!not.is_empty()).then(|| not.join(" ")),
     })
+}
+
+/// Rows of a first screen.
+const ROWS: usize = 5;
+
+/// Tabulates changes that are worth it: by whom, what is done now and kept, what to do, what it gains.
+fn table<'a>(changes: impl Iterator<Item = &'a Change> + Clone, engine: Option<&Assumed>) -> Table {
+    let columns = vec![
+        Column::words("engine"),
+        Column::words("drafts now, and keeps"),
+        Column::words("change to"),
+        Column::number("gain, points"),
+    ];
+    let more = changes.clone().count().saturating_sub(ROWS);
+    let rows = changes.take(ROWS).map(|change| {
+        let engines = match (engine, change.engines.is_empty()) {
+            (Some(engine), _) => engine.engine.clone(),
+            (None, true) => "others".to_owned(),
+            (None, false) => change.engines.join(", "),
+        };
+        let gain = gain(change);
+        Row::new([
+            Entry::plain(engines),
+            Entry::plain(format!(
+                "{}: {}",
+                in_short(&change.from, change),
+                bare(&change.now)
+            )),
+            Entry::plain(in_short(&change.to, change)),
+            Entry::plain(gain.trim_end_matches(" points")),
+        ])
+    });
+    let table = Table::new("changes", "", columns).rows(rows);
+    match more {
+        0 => table,
+        more => table.note(format!("{} more below.", counted(more, "change"))),
+    }
+}
+
+/// Says what is drafted and how it is verified, for a table.
+fn in_short(way: &str, change: &Change) -> String {
+    let n = change.drafts.unwrap_or(1);
+    match (way, way.split_once('/')) {
+        ("one-hot", _) => "the likeliest token".to_owned(),
+        ("exact-match", _) => "one sampled token, kept if it is drawn".to_owned(),
+        ("top/exact-match", _) => format!("the {n} likeliest tokens"),
+        (_, Some((law, rule))) if law == rule => format!("{n} {law} drafts"),
+        (_, Some((law, rule))) => format!("{n} {law} drafts, {rule}"),
+        ("token", None) => "one sampled token, kept with min(1, p/q)".to_owned(),
+        (other, None) => other.to_owned(),
+    }
 }
 
 /// Changes from the same thing, together.
@@ -160,12 +221,7 @@ fn sentence(group: &[&Change], engine: Option<&Assumed>) -> String {
     let instead: Vec<String> = (group.iter())
         .map(|change| format!("{}, {}", then(change), gain(change)))
         .collect();
-    format!(
-        "{} {}{}.",
-        now(first, engine),
-        instead.join("; or "),
-        settings(first, engine)
-    )
+    format!("{} {}.", now(first, engine), instead.join("; or "))
 }
 
 /// Changes from the same thing that are not worth it.

@@ -1,6 +1,6 @@
 //! Advice of a comparison: one change on several logs, and one draft instead of another.
 
-use super::gap::{Said, now, then};
+use super::gap::{now, then};
 use super::{NOTHING_TO_CHANGE, gain, settings};
 use crate::certainty::larger;
 use crate::points::more;
@@ -8,6 +8,16 @@ use specgap_page::words::{counted, listed};
 use specgap_statistics::advice::{Assumed, Change, Unit, Verdict};
 use specgap_statistics::statistics::Estimate;
 use std::cmp::Ordering;
+
+/// What a comparison says of changes.
+pub(crate) struct Said {
+    /// What to change first, in a sentence.
+    pub verdict: String,
+    /// What else is worth it, of other engines.
+    pub others: Option<String>,
+    /// What is not.
+    pub not_worth: Option<String>,
+}
 
 /// Says what changes are worth on several logs, at one temperature, of one draft and of n: the
 /// changes of each log with its name. Nothing where none was measured.

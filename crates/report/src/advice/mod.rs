@@ -6,8 +6,8 @@ mod logs;
 mod next;
 mod text;
 
-pub(super) use gap::{Said, of_gap};
-pub(super) use logs::{of_draft, of_logs};
+pub(super) use gap::{Advised, of_gap};
+pub(super) use logs::{Said, of_draft, of_logs};
 pub(super) use next::{
     after_audit, after_counters, after_gap, after_lengths, after_logs, after_paths, after_trees,
 };
@@ -99,15 +99,20 @@ fn who(engine: &Assumed) -> String {
     }
 }
 
-/// Says what is set for a change, in brackets: of one engine its own settings.
-fn settings(change: &Change, engine: Option<&Assumed>) -> String {
-    let is_own = |setting: &&String| {
+/// What is set for a change, engine by engine; of one engine its own settings.
+fn own_settings<'a>(
+    change: &'a Change,
+    engine: Option<&'a Assumed>,
+) -> impl Iterator<Item = &'a str> {
+    let is_own = move |setting: &&str| {
         engine.is_none_or(|one| setting.starts_with(&format!("{}: ", one.engine)))
     };
-    let all: Vec<&str> = (change.settings.iter())
-        .filter(is_own)
-        .map(String::as_str)
-        .collect();
+    change.settings.iter().map(String::as_str).filter(is_own)
+}
+
+/// Says what is set for a change, in brackets: of one engine its own settings.
+fn settings(change: &Change, engine: Option<&Assumed>) -> String {
+    let all: Vec<&str> = own_settings(change, engine).collect();
     match (all.is_empty(), engine) {
         (false, _) => format!(" ({})", all.join("; ")),
         (true, Some(engine)) if change.needs == Needs::Setting => {

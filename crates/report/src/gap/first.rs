@@ -5,38 +5,43 @@ use super::select::{
     ahead, along_text, attains, cells_at, compared, is_lossless, is_measured, opened_by, sampled_at,
 };
 use super::summary::{has_bounds, sampling, truncated};
-use crate::advice::{Said, of_gap};
+use crate::advice::{Advised, of_gap};
 use crate::draft_paths;
 use crate::points::{bare, in_points, plain};
 use specgap_core::verifier::VerifierName;
 use specgap_measure::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use specgap_number::known::Kind;
 use specgap_page::Fact;
+use specgap_page::table::Table;
 use specgap_page::words::{listed, temperature};
 use specgap_statistics::statistics::Estimate;
 use std::cmp::Ordering;
 
 pub(super) use crate::points::{points, share};
 
-/// Says what to change first, with the lines, at one temperature and number of drafts.
-pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, Vec<Fact>) {
+/// Says what to change first, with a table of all changes and the lines, at one temperature and number
+/// of drafts.
+pub(super) fn lines(
+    report: &GapReport,
+    at: f64,
+    n: usize,
+) -> (Option<String>, Option<Table>, Vec<Fact>) {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let paths = report.draft_paths.as_ref();
     let logs = report.logs.iter().map(|log| log.name.as_str());
     let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
-    let (verdict, others, not_worth) = match of_gap(&report.advice, report.engine.as_ref(), at, n) {
-        Some(Said {
-            verdict,
-            others,
-            not_worth,
-        }) => (Some(verdict), others, not_worth),
-        None => (void(report, at), None, None),
-    };
+    let said = of_gap(&report.advice, report.engine.as_ref(), at, n).unwrap_or_else(|| Advised {
+        verdict: void(report, at).unwrap_or_default(),
+        changes: None,
+        settings: None,
+        chosen: "",
+        not_worth: None,
+    });
     let facts = [
-        ("What to change", others),
         ("Possible", possible(report, &cells)),
-        ("Not worth it", not_worth),
-        ("How sure", Some(how_sure(report, &cells))),
+        ("How sure", Some(how_sure(report, &cells) + said.chosen)),
+        ("Settings", said.settings),
+        ("Not worth it", said.not_worth),
         ("Worth", worth(report, &cells)),
         ("One draft", one_draft(report, at)),
         ("Usual rules", usual_rules(&cells)),
@@ -45,7 +50,8 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, V
     let facts = facts
         .into_iter()
         .filter_map(|(name, value)| Some(Fact::new(name, value?)));
-    (verdict, facts.collect())
+    let verdict = (!said.verdict.is_empty()).then_some(said.verdict);
+    (verdict, said.changes, facts.collect())
 }
 
 /// Says why nothing is advised, where that is not for want of differences.

@@ -92,7 +92,7 @@ pub fn page(report: &GapReport) -> Page {
         definitions(report),
         provenance::section(report),
         distributions(report),
-        sections::left_out("What was not computed, and why.", &report.left_out),
+        sections::left_out("What was not computed, and why.", &report.left_out).map(Section::main),
         Some(made_by(report)),
     ];
     Page {
@@ -130,20 +130,20 @@ fn lead(report: &GapReport) -> Vec<Block> {
             .chain(cautions)
             .collect();
     }
-    let (verdict, facts) = first::lines(report, at, n);
+    let (verdict, changes, facts) = first::lines(report, at, n);
     let verdict = verdict.or_else(|| finding::of_place(report, at, n));
     let mut blocks: Vec<Block> = verdict.map(Block::Paragraph).into_iter().collect();
     blocks.extend(wrong);
-    blocks.push(Block::Facts(facts));
-    blocks.push(Block::Paragraph(format!(
-        "Over {}, at temperature {}{} with {} a position{}. A verifier is lossless if what it \
-             puts out follows the target's own distribution.",
+    blocks.extend(changes.map(Block::Table));
+    let over = Block::Paragraph(format!(
+        "Over {}, at temperature {}{} with {} a position{}.",
         summary::extent(report),
         temperature(at),
         summary::why(report, at),
         counted(n, "draft"),
         served(report.served, &select::temperatures(report)),
-    )));
+    ));
+    blocks.extend([over, Block::Facts(facts)]);
     blocks.extend(choice(report));
     blocks.extend(each_place(report, |at, n| {
         Some(Block::Figure(figures::losses(report, at, n)?))

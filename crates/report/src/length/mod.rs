@@ -20,7 +20,7 @@ pub(super) mod numbers;
 mod tables;
 
 use super::replayed;
-use super::sections::shown;
+use super::sections::{first_shown, of_table, shown};
 use specgap_page::words::{count, counted};
 use specgap_page::{Block, Page, Section};
 use specgap_replay::replay::LengthReport;
@@ -30,6 +30,7 @@ pub fn page(report: &LengthReport) -> Page {
     let advises = !report.of.is_off(&report.surprise);
     let sections = [
         advises.then(|| what_to_set(report)).flatten(),
+        advises.then(|| changes(report)).flatten(),
         fixed(report),
         groups::section(report),
         by_depth(report),
@@ -47,7 +48,7 @@ pub fn page(report: &LengthReport) -> Page {
         title: lead::title(report),
         subtitle: lead::subtitle(report),
         lead: lead::lead(report),
-        sections: sections.into_iter().flatten().collect(),
+        sections: first_shown(sections.into_iter().flatten().collect()),
         next: super::advice::after_lengths(report),
         papers: Vec::new(),
     }
@@ -64,11 +65,17 @@ fn what_to_set(report: &LengthReport) -> Option<Section> {
         "What to set, by cost",
         "The best fixed length for each cost of a draft step, and how far it is from what is \
              possible.",
-        std::iter::once(tables::by_cost(report))
-            .chain(tables::changes(report))
-            .map(Block::Table)
-            .chain(figures),
+        std::iter::once(Block::Table(tables::by_cost(report))).chain(figures),
     ))
+}
+
+fn changes(report: &LengthReport) -> Option<Section> {
+    of_table(
+        "changes",
+        "What one setting changes, by cost",
+        "What the speed-up gains by another rule or other drafts.",
+        tables::changes(report),
+    )
 }
 
 fn fixed(report: &LengthReport) -> Option<Section> {
@@ -84,7 +91,7 @@ fn fixed(report: &LengthReport) -> Option<Section> {
             .to_owned(),
     );
     let tables = tables.into_iter().map(Block::Table);
-    Some(shown(
+    Some(Section::new(
         "fixed",
         "Fixed lengths",
         "A round of K drafts: what it accepts, what it costs and what it throws away.",

@@ -148,7 +148,11 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         .chain(report.by_cost.iter().map(|at| row(at, false)))
         .collect();
     let caption = "The best fixed length K and its speed-up, by the cost of a draft step";
-    Table::new("by-cost", caption, columns).rows(rows).note(
+    let table = Table {
+        brief: true,
+        ..Table::new("by-cost", caption, columns)
+    };
+    table.rows(rows).note(
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \

@@ -54,6 +54,27 @@ pub(super) fn figure(tree: &GrownTree) -> Figure {
     }
 }
 
+/// The tree in words: how many children each node of a level has, by rank.
+pub(super) fn levels(paths: &[Vec<usize>]) -> Vec<String> {
+    let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
+    let mut nodes: Vec<&[usize]> = paths.iter().map(Vec::as_slice).collect();
+    nodes.push(&[]);
+    nodes.sort_unstable();
+    let line = |level: usize| {
+        let here = nodes.iter().filter(|node| node.len() == level);
+        let counts = here.map(|node| {
+            let is_child = |other: &&&[usize]| other.len() == level + 1 && other.starts_with(node);
+            nodes.iter().filter(is_child).count().to_string()
+        });
+        let counts: Vec<String> = counts.collect();
+        match level {
+            0 => format!("root: {} children", counts.join(" ")),
+            _ => format!("level {level}: {}", counts.join(" ")),
+        }
+    };
+    (0..deepest).map(line).collect()
+}
+
 /// The nodes that are drawn, parents before children: a child is not reached more often than
 /// its parent.
 fn shown(nodes: &[NodeRate]) -> Vec<&NodeRate> {
@@ -136,6 +157,22 @@ mod tests {
             reached,
             accepted: reached,
         }
+    }
+
+    #[test]
+    fn levels_say_how_many_children_each_node_has() {
+        let paths = [
+            vec![1],
+            vec![0],
+            vec![0, 0],
+            vec![1, 0],
+            vec![0, 1],
+            vec![1, 0, 0],
+        ];
+        let said = levels(&paths);
+        let wanted = ["root: 2 children", "level 1: 2 1", "level 2: 0 0 1"];
+        assert_eq!(said, wanted);
+        assert!(levels(&[]).is_empty());
     }
 
     #[test]

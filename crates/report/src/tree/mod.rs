@@ -18,7 +18,7 @@ mod lead;
 mod tables;
 
 use super::replayed;
-use crate::sections::shown;
+use crate::sections::{first_shown, of_table, shown};
 use specgap_base::typed;
 use specgap_page::{Block, Page, Section};
 use specgap_replay::replay::{GrownTree, TreeReport};
@@ -28,6 +28,7 @@ pub fn page(report: &TreeReport) -> Page {
     let advises = !report.of.is_off(&report.surprise);
     let sections = [
         what_to_set(report).filter(|_| advises),
+        by_budget(report).filter(|_| advises),
         Some(trees(report)),
         equal_nodes(report).filter(|_| advises),
         deterministic(report),
@@ -45,7 +46,7 @@ pub fn page(report: &TreeReport) -> Page {
         title: lead::title(report),
         subtitle: replayed::subtitle(&report.of),
         lead: lead::lead(report),
-        sections: sections.into_iter().flatten().collect(),
+        sections: first_shown(sections.into_iter().flatten().collect()),
         next: super::advice::after_trees(report),
         papers: Vec::new(),
     }
@@ -56,7 +57,7 @@ fn what_to_set(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
     let mut blocks = vec![
         Block::Figure(drawing::figure(best)),
-        Block::Table(tables::by_budget(best)),
+        Block::List(drawing::levels(&best.paths)),
         Block::Table(tables::best(report)),
     ];
     blocks.push(Block::Details {
@@ -69,6 +70,15 @@ fn what_to_set(report: &TreeReport) -> Option<Section> {
         "The best tree within the limits, grown node by node on half of the prompts.",
         blocks,
     ))
+}
+
+fn by_budget(report: &TreeReport) -> Option<Section> {
+    of_table(
+        "by-budget",
+        "What a larger tree buys",
+        "The best tree of each number of tokens.",
+        report.best.first().map(tables::by_budget),
+    )
 }
 
 fn exports(best: &GrownTree) -> Vec<Block> {
@@ -89,7 +99,7 @@ fn trees(report: &TreeReport) -> Section {
             .to_owned(),
     );
     let tables = tables::results(report).into_iter().map(Block::Table);
-    shown(
+    Section::new(
         "trees",
         "Trees",
         "Every tree with every draft law and verifier that it fits, over all prompts.",
@@ -108,7 +118,7 @@ fn equal_nodes(report: &TreeReport) -> Option<Section> {
             .to_owned(),
     );
     let tables = tables::equal_nodes(report).into_iter().map(Block::Table);
-    Some(shown(
+    Some(Section::new(
         "equal-nodes",
         "Stratified drafts by slot",
         "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
@@ -128,7 +138,7 @@ fn deterministic(report: &TreeReport) -> Option<Section> {
          of one on the number of nodes, which a log of text cannot follow."
             .to_owned(),
     );
-    Some(shown(
+    Some(Section::new(
         "dynamic",
         "Deterministic trees that follow the text",
         "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
