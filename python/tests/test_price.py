@@ -51,7 +51,7 @@ def test_the_drafter_shapes_trees_as_they_were_replayed(tmp_path: Path) -> None:
                 token = int(made["token"][prompt * length + at])
                 chance = rules.chance_of_child(price, row, n, token, chance)
     assert counts.tolist() == report["children"]
-    assert (counts[0] > 0).sum() >= 3 and counts[3].sum() > 0
+    assert (counts[0] > 0).sum() >= 2 and (counts[3] > 0).sum() >= 2
 
 
 def test_all_chances_of_children_are_known() -> None:
