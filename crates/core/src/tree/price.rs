@@ -76,7 +76,7 @@ fn lines(at: &[f64], values: &[f64], x: f64) -> f64 {
     }
 }
 
-/// How many of a node's children are sure tokens, how many are drafts of strata, and their factor.
+/// Counts the sure tokens among a node's children and the drafts of strata; with the factor of these.
 pub fn cut(heaviest: &[f64], children: usize) -> (usize, usize, f64) {
     let (mut sure, mut left) = (0, 1.0);
     while sure + 1 < children {
@@ -201,7 +201,7 @@ impl Price {
         price
     }
 
-    /// What lies ahead of nodes, where rows are like these, each by its largest q.
+    /// Finds what lies ahead of nodes where rows are like these, each by its largest q.
     fn look_ahead<'a>(&mut self, rows: impl ExactSizeIterator<Item = &'a [f64]>) {
         let step = rows.len().div_ceil(MOST_ROWS).max(1);
         let rows: Vec<&[f64]> = rows.step_by(step).collect();
@@ -224,7 +224,7 @@ impl Price {
         }
     }
 
-    /// How likely a draft is accepted where its parent was: of a token with such a q that is drafted
+    /// Returns how likely a draft is accepted where its parent was: of a token with such a q that is drafted
     /// `factor` times as often, or of none that is told apart.
     fn accepted(&self, q: Option<f64>, factor: f64) -> f64 {
         let (column, share) = place(&self.factor, factor);
@@ -272,7 +272,7 @@ impl Price {
         best
     }
 
-    /// How many children a node gets: `q` has the largest probabilities of its row, falling, as many as
+    /// Returns how many children a node gets: `q` has the largest probabilities of its row, falling, as many as
     /// it may have children; `depth` is its number of levels below the root, and `chance` how likely it
     /// is to be accepted, by what its drafter knows.
     ///
@@ -306,7 +306,7 @@ impl Price {
         self.best(q, chance / price, left).0
     }
 
-    /// How likely the child with a row's own token is accepted.
+    /// Returns how likely the child with a row's own token is accepted.
     pub fn chance(&self, row: &PricedRow, children: usize) -> f64 {
         let (sure, _, factor) = cut(&row.heaviest, children);
         match row.heaviest.get(row.token) {
@@ -315,7 +315,7 @@ impl Price {
         }
     }
 
-    /// How likely the target takes a token of such a q.
+    /// Returns how likely the target takes a token of such a q.
     pub fn likely(&self, q: f64) -> f64 {
         self.accepted(Some(q), 1.0 / q.max(f64::MIN_POSITIVE))
     }

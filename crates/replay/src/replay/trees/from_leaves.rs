@@ -153,7 +153,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Of one law alone, with nodes of some numbers of children.
+    /// Takes one law alone, with nodes of some numbers of children.
     pub(super) fn of_law(scheme: SchemeName, counts: Vec<usize>, levels: usize) -> Self {
         let children = scheme.entry().children;
         Self {

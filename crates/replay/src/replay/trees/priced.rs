@@ -48,7 +48,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Of a tree whose nodes are known.
+    /// Makes one of a tree whose nodes are known.
     fn kept(survival: Vec<f64>) -> Self {
         Self {
             survival,
@@ -269,7 +269,7 @@ impl Measurement<'_> {
         priced.report(logs, pair).map(Some)
     }
 
-    /// What of a text's rows decides on children.
+    /// Reads what of a text's rows decides on children.
     fn priced_rows(&self, logs: &[Log], text: &Text) -> Result<Vec<PricedRow>, ReplayError> {
         let mut all = Vec::with_capacity(text.places.len());
         let most = HEAVIEST.max(self.settings.limits.branch);
@@ -635,7 +635,7 @@ mod tests {
         (0..=V).map(|_| [row(), row()]).collect()
     }
 
-    /// What a round accepts behind a node: every draw of its drafts, every coin of its level passes.
+    /// Sums what a round accepts behind a node: every draw of its drafts, every coin of its level passes.
     fn accepted(model: &Model, price: &Price, node: usize, depth: usize, chance: f64) -> f64 {
         let [p, q] = &model[node];
         let row = PricedRow::of(p, q, 0, V);
