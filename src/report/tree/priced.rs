@@ -50,7 +50,7 @@ fn what_to_do(priced: &PricedTrees) -> Option<String> {
             by.verifier
         ),
         _ => format!(
-            "Keep one shape: at a price of {price} accepted tokens for each draft token trees have \
+            "Keep one shape. At a price of {price} accepted tokens for each draft token trees have \
              {nodes} and {} makes {tokens} tokens for each target call of them, {more} more than of the \
              best trees of one shape with as many; these prompts do not tell it to be more.",
             by.verifier
@@ -62,7 +62,7 @@ fn table(priced: &PricedTrees) -> Table {
     let timed = priced.at.iter().any(|at| at.speedup.is_some());
     let columns = [
         head(
-            "verifier | #tokens per call | #more than one shape | #than sequoia | #than likeliest",
+            "verifier | #tokens per call | #more than one shape | #more than sequoia | #more than likeliest",
         ),
         head_if(timed, "#speed-up"),
     ]
