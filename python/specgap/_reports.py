@@ -933,6 +933,7 @@ def tree(
     timings: PathLike | None = None,
     engine: str | None = None,
     slot_values: bool = False,
+    price: bool = False,
     temperature: float | None = None,
     seed: int = 0,
     vocabulary: int | None = None,
@@ -946,7 +947,8 @@ def tree(
     ``specgap tree``: ``topology`` names trees (such as ``chain-2`` and
     ``2x2``, or files), ``schemes`` and ``verifiers`` say how a node's children are drawn and
     verified, or a tree from its leaves, ``budget``, ``max_depth`` and ``max_branch`` are the most draft tokens, levels and
-    children of the best tree, ``slot_values`` adds what the children of the roots are worth, and
+    children of the best tree, ``slot_values`` adds what the children of the roots are worth,
+    ``price`` trees at one price for all nodes (:func:`specgap.rules.children` reads it), and
     ``seed`` is that of rates that are simulated.
 
     Returns a :class:`Report`: tokens a round of each tree, with intervals of 95% over prompts, and

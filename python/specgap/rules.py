@@ -21,14 +21,14 @@ rule                         drafts               lossless
 
 :func:`draft_strata`, :func:`verify_level` and :func:`verify_tree` are the functions of the guide
 ``docs/guide/better-drafts.md``: one draft from each stratum of q; rejection by level at one
-position; traversal of a tree. They cut q in the order of token ids and sort nothing that is as long
+position; traversal of a tree. :func:`children` shapes trees at one price. They cut q in the order of token ids and sort nothing that is as long
 as the vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,60 @@ def draft_strata(
         law[0] = part.law[0] * first
         drafts.append(part.start + int(rng.choice(len(law), p=law / law.sum())))
     return np.array(drafts, dtype=np.int64)
+
+
+def _cut(top: Floats, n: int) -> tuple[int, int, float]:
+    """How many of n drafts are sure tokens, how many are of strata, and these over their mass."""
+    sure, left = 0, 1.0
+    while sure < min(n - 1, len(top)) and 0.0 < top[sure] >= left * (1 - 2**-40) / (n - sure):
+        left -= float(top[sure])
+        sure += 1
+    strata = n - sure if left > 1e-9 else 0
+    return sure, strata, strata / max(left, 1e-9)
+
+
+def _accepted(price: Mapping[str, Any], q: Floats, factor: Floats) -> Floats:
+    """How likely drafts are accepted whose tokens have such a q and are drafted ``factor`` times it."""
+    rows = np.array([np.interp(q, price["q"], column) for column in zip(*price["ratio"])]).T
+    ratio = np.array([np.interp(c, price["factor"], row) for c, row in zip(factor, rows)])
+    return np.minimum(ratio / np.maximum(factor, 1.0), 1.0)
+
+
+def children(price: Mapping[str, Any], q: Floats, depth: int = 0, chance: float = 1.0) -> int:
+    """How many children a node gets whose row of the draft is q, so many levels below the text.
+
+    ``price`` is ``best-tree.price.json`` of ``specgap tree --price``; ``price["price"]`` may be set
+    anew for every round. ``chance`` is how likely the node is accepted: 1 for the text, and for a
+    child :func:`chance_of_child`. The children with most value are taken, each at its chance less
+    the price, with what lies ahead of it."""
+    left, worth = price["levels"] - depth, chance / price["price"]
+    if left < 1 or worth <= 1.0:
+        return 0
+    top = np.sort(np.partition(q, -min(len(q), price["heaviest"]))[-price["heaviest"] :])[::-1]
+    values = [0.0]
+    for n in range(1, price["children"] + 1):
+        sure, strata, factor = _cut(top, n)
+        each = np.full(len(top), factor)
+        each[:sure] = 1.0 / top[:sure]
+        rest = np.interp(factor, price["factor"], price["rest"]) / max(factor, 1.0)
+        worths = worth * np.append(_accepted(price, top, each), min(rest, 1.0))
+        gains = worths - 1.0 + np.interp(worths, price["worth"], price["ahead"][left - 1])
+        values.append(float(np.append(top * each, factor * max(1.0 - top.sum(), 0.0)) @ gains))
+    return int(np.argmax(values))
+
+
+def chance_of_child(
+    price: Mapping[str, Any], q: Floats, n: int, token: int, chance: float = 1.0
+) -> float:
+    """How likely the child that drafted a token is accepted, one of n of a node with this row and
+    chance: as :func:`children` takes it for the child."""
+    rank = int((q > q[token]).sum() + (q[:token] == q[token]).sum())
+    sure, _, factor = _cut(np.sort(q)[::-1][: price["heaviest"]], n)
+    if rank >= price["heaviest"]:
+        rest = np.interp(factor, price["factor"], price["rest"]) / max(factor, 1.0)
+        return chance * float(min(rest, 1.0))
+    own = np.array([1.0 / q[token] if rank < sure else factor])
+    return chance * float(_accepted(price, q[[token]], own)[0])
 
 
 def _reach(parts: list[_Stratum], alive: list[Floats], sums: list[float], j: int) -> list[float]:

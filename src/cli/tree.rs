@@ -60,6 +60,13 @@ pub struct TreeArgs {
     /// verifier makes of that: accepting most is not worth most.
     #[arg(long)]
     slot_values: bool,
+    /// Also fit one price for all nodes, and measure trees that follow the draft's rows by it.
+    ///
+    /// Of stratified drafts: on half of the prompts, with as many draft tokens in the mean as
+    /// budget says, or what timings make of a token's place in the pass. Beside trees of one
+    /// shape. An engine's drafter reads best-tree.price.json.
+    #[arg(long)]
+    price: bool,
     /// Where the best tree goes too, in EAGLE's and in Sequoia's form.
     #[command(flatten)]
     texts: Texts,
@@ -164,6 +171,7 @@ impl TreeArgs {
             temperature: self.texts.temperature,
             engine: self.drafting.engine,
             slot_values: self.slot_values,
+            price: self.price,
             seed,
         })
     }
@@ -189,22 +197,30 @@ impl TreeArgs {
         self.texts.record(&mut command);
         command
             .option("seed", (seed != 0).then_some(seed))
-            .flag("slot-values", self.slot_values);
+            .flag("slot-values", self.slot_values)
+            .flag("price", self.price);
         command.into_line()
     }
 }
 
-/// The best tree as engines read it.
+/// The best tree and the price as engines read them.
 fn exports(report: &TreeReport) -> Result<Files, CliError> {
-    let Some(best) = report.best.first() else {
-        return Ok(Vec::new());
-    };
-    let [eagle, sequoia] = [typed::line(&best.paths)?, typed::line(&best.growmap)?]
-        .map(|line| (line + "\n").into_bytes());
-    Ok(vec![
-        (format!("{BEST_TREE}eagle.json"), eagle),
-        (format!("{BEST_TREE}sequoia.json"), sequoia),
-    ])
+    let mut files = Vec::new();
+    if let Some(best) = report.best.first() {
+        files.push(("eagle", typed::line(&best.paths)?));
+        files.push(("sequoia", typed::line(&best.growmap)?));
+    }
+    if let Some(priced) = &report.priced {
+        files.push(("price", typed::line(&priced.price)?));
+    }
+    let named = files.into_iter();
+    let named = named.map(|(name, line)| {
+        (
+            format!("{BEST_TREE}{name}.json"),
+            (line + "\n").into_bytes(),
+        )
+    });
+    Ok(named.collect())
 }
 
 pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError> {

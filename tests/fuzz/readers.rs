@@ -143,6 +143,7 @@ fn depths_of(log: &Log) {
         timings: None,
         temperature: None,
         slot_values: true,
+        price: false,
         engine: None,
         seed: 0,
     };

@@ -221,6 +221,7 @@ fn what_slots_are_worth_is_told_beside_what_is_accepted() {
     let log = || Log::open(&path).unwrap();
     let settings = TreeSettings {
         slot_values: true,
+        price: false,
         ..settings(&["chain-2", "2x1", "2x2", "3x1"])
     };
     let report = measure_trees(&[log()], &settings, "test", &|_| {}).unwrap();
@@ -330,6 +331,7 @@ pub fn settings(trees: &[&str]) -> TreeSettings {
         timings: None,
         temperature: None,
         slot_values: false,
+        price: false,
         engine: None,
         seed: 0,
     }

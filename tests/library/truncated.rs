@@ -587,6 +587,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
             timings: None,
             temperature: None,
             slot_values: false,
+            price: false,
             engine: None,
             seed: 1,
         };
@@ -645,6 +646,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             timings: None,
             temperature: None,
             slot_values: false,
+            price: false,
             engine: None,
             seed: 1,
         };

@@ -47,7 +47,7 @@ const LINES: [&str; 16] = [
     "gap log other -v --drafts 2,3 --temperature 0.7,1.0 --out i",
     "length log -v --cost-ratio 0.05 --out l",
     "length log",
-    "tree log -v --budget 6 --trees 2x2,chain-2 --slot-values --cost-ratio 0.05 --out t",
+    "tree log -v --budget 6 --trees 2x2,chain-2 --slot-values --price --max-depth 2 --cost-ratio 0.05 --out t",
     "paths paths -v --paths 1-3 --length 2 --out p",
     "counters metrics.txt -v --cost-ratio 0.05 --out c",
     "audit engine.safetensors --rule token -v --exclude 0.9 --noise 0 --out a",

@@ -163,6 +163,76 @@ fn stratified_drafts_are_put_beside_trees_of_as_many_tokens() {
     assert!(value.get("equal_nodes").is_none());
 }
 
+/// One price for all nodes: falling with the budget, beside other trees, and a file for drafters.
+#[test]
+fn a_price_is_fitted_and_written_for_drafters() {
+    let folder = folder_with_log();
+    let line = "log --price --trees 2x2 --budget 6 --max-depth 2 --max-branch 3 --out made";
+    let run = tree(folder.path(), line).ok();
+    assert!(run.out.contains("One price for all nodes"), "{}", run.out);
+    let made = folder.path().join("made");
+    let read = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();
+    let report: TreeReport = serde_json::from_str(&read("report.json")).unwrap();
+    let priced = report.priced.unwrap();
+    assert_eq!((priced.chosen_on, priced.reported_on), (2, 2));
+    let own: specgap::tree::Price = serde_json::from_str(&read("best-tree.price.json")).unwrap();
+    assert_eq!(own, priced.price);
+    assert_eq!(
+        (own.levels, own.children, own.law.as_str()),
+        (2, 3, "stratified")
+    );
+    // Of 4 and of 6 draft tokens; the second is that of the budget.
+    let [four, six] = &priced.at[..] else {
+        panic!("{:?}", priced.at);
+    };
+    assert!(four.price > six.price && six.price == own.price && four.nodes.mean < six.nodes.mean);
+    let rules: Vec<&str> = six.by.iter().map(|by| by.verifier.as_str()).collect();
+    assert_eq!(rules, ["level-4", "traversal", "traversal-4"]);
+    let others = six.by[0].beside.iter();
+    let names: Vec<&str> = others.clone().map(|other| other.trees.as_str()).collect();
+    assert_eq!(names, ["one shape", "sequoia", "likeliest"]);
+    for other in others {
+        let apart = six.by[0].tokens_per_call.mean - other.tokens_per_call.mean;
+        assert!((other.more.mean - apart).abs() < 1e-12);
+    }
+    // Every position of the prompts that report has a root.
+    assert_eq!(priced.children[0].iter().sum::<usize>(), 10);
+    // Where a token costs as much as it ever brings, none is drafted; where it is for nothing, most.
+    let timings = |seconds: f64| {
+        let text = format!(
+            "schema = 1\ntarget_step = {{ seconds = 1 }}\ndraft_step = {{ seconds = 0.000001 }}\n\
+             verify = [{{ tokens = 1, seconds = 1 }}, {{ tokens = 40, seconds = {seconds} }}]\n"
+        );
+        std::fs::write(folder.path().join("times.toml"), text).unwrap();
+        let line = "log --price --trees 2x2 --max-depth 2 --timings times.toml --format json";
+        tree(folder.path(), line).json()["priced"]["price"]["price"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(timings(40.0) > 0.5 && timings(1.01) < 0.02);
+}
+
+#[test]
+fn a_price_that_the_log_does_not_tell_is_refused() {
+    let folder = folder_with_log();
+    write_drawn(&folder.path().join("one"), &rows(5));
+    let lines = [
+        ("one --price", "there is one prompt only"),
+        (
+            "log --price --max-depth 5",
+            "no text is longer than a tree's 5 levels",
+        ),
+        (
+            "log --price --max-depth 2 --laws top",
+            "leave --laws and --verifiers out",
+        ),
+    ];
+    for (line, words) in lines {
+        let words = ["error: --price: ", words];
+        tree(folder.path(), line).refused(&words);
+    }
+}
+
 #[test]
 fn what_is_no_tree_is_refused_with_the_cure() {
     let folder = folder_with_log();

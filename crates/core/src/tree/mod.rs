@@ -2,10 +2,12 @@
 //! draft tree topologies.
 
 mod named;
+mod price;
 mod sequoia;
 mod topology;
 
 pub use named::NAMES;
+pub use price::{LEAST_PRICE, PRICE_SCHEMA, Price, PricedRow};
 pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
 pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, Shape, TopologyError};
 

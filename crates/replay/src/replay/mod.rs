@@ -60,10 +60,10 @@ pub use rollouts::{RolledOut, RolloutKind, RolloutList};
 pub use specgap_measure::Surprise;
 pub use timings::{Measured, RuleTime, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use trees::{
-    BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence, Limits, NamedTree,
-    NodeRate, ReferenceTree, SequoiaTree, SlotRates, SlotRule, SlotValues, TREE_SCHEMA,
-    ThresholdTree, TreeDifference, TreeReport, TreeResult, TreeSettings, measure_trees,
-    threshold_accepted, threshold_nodes,
+    AtPrice, BesidePrice, BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence,
+    Limits, NamedTree, NodeRate, PricedBy, PricedTrees, ReferenceTree, SequoiaTree, SlotRates,
+    SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport, TreeResult,
+    TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
 };
 
 use specgap_log::log::{Log, LogError};

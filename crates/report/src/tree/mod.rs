@@ -15,6 +15,7 @@
 
 mod drawing;
 mod lead;
+mod priced;
 mod tables;
 
 use super::replayed;
@@ -30,6 +31,7 @@ pub fn page(report: &TreeReport) -> Page {
         what_to_set(report).filter(|_| advises),
         by_budget(report).filter(|_| advises),
         Some(trees(report)),
+        priced::section(report).filter(|_| advises),
         equal_nodes(report).filter(|_| advises),
         deterministic(report),
         slot_values(report),

@@ -3,7 +3,7 @@
 use super::super::measured::MeasuredTexts;
 use super::super::timings::Timings;
 use serde::{Deserialize, Serialize};
-use specgap_core::tree::SequoiaGrowMap;
+use specgap_core::tree::{Price, SequoiaGrowMap};
 use specgap_measure::Surprise;
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::{Assumed, Change};
@@ -43,6 +43,9 @@ pub struct TreeReport {
     /// with as many nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equal_nodes: Vec<EqualNodes>,
+    /// Trees at one price for all nodes, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priced: Option<PricedTrees>,
     /// Trees that follow the text: every node whose product of q is large enough.
     #[serde(default)]
     pub dynamic: Vec<ThresholdTree>,
@@ -357,4 +360,69 @@ pub struct Independence {
     pub correlation: Option<f64>,
     /// The same within prompts: after each prompt's own mean is taken out.
     pub correlation_within_prompts: Option<f64>,
+}
+
+/// Trees of stratified drafts at one price for all nodes. Fitted on one half of the prompts; all else
+/// is of the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PricedTrees {
+    /// What a drafter reads: at the price of the budget, or of the times.
+    pub price: Price,
+    /// Whether times set it.
+    pub is_timed: bool,
+    /// Prompts that it was fitted on.
+    pub chosen_on: usize,
+    /// Prompts that the rest is from: the others.
+    pub reported_on: usize,
+    /// At that price, of rounds from every position: by level, how many nodes along the text get 0, 1,
+    /// 2, .. children.
+    pub children: Vec<Vec<usize>>,
+    /// By price, falling.
+    pub at: Vec<AtPrice>,
+}
+
+/// Trees at a price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtPrice {
+    /// Accepted tokens that a draft token has to bring.
+    pub price: f64,
+    /// Draft tokens of a round with room for all levels. Nodes along the text stand for those of like
+    /// chances that were refused.
+    pub nodes: Estimate,
+    /// Speed with the first rule at the given times, a pass having so many draft tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup: Option<Estimate>,
+    /// By verifier.
+    pub by: Vec<PricedBy>,
+}
+
+/// Trees at a price with a verifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PricedBy {
+    /// The verifier.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
+    pub verifier: String,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Others with as many nodes in the mean.
+    pub beside: Vec<BesidePrice>,
+}
+
+/// Other trees beside those at a price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BesidePrice {
+    /// `one shape`: the best by slot and depth, with the same drafts and verifier, two sizes in turn so
+    /// that their mean is the same; `sequoia`: Sequoia's, with its own drafts and verifier, as well;
+    /// `likeliest`: every token whose product of q reaches a threshold, with `exact-match`.
+    pub trees: String,
+    /// Draft tokens of a round.
+    pub nodes: Estimate,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// The trees at one price minus these, of tokens per call, paired by prompt.
+    pub more: Estimate,
 }

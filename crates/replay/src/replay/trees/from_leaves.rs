@@ -5,12 +5,13 @@ use super::super::read::{Text, Texts};
 use super::pairs::Pair;
 use specgap_base::side_by_side;
 use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, most_kept, replay_tree_with};
+use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_log::log::Log;
 use specgap_number::distribution::{Draft, Rows, Target};
 use specgap_plan::{Children, Falling, Heaviest, OfferedRows, RatioOrder};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
 
 /// A pair, by its place in the plan, and the numbers of children of a tree's nodes.
 type Key = (usize, Vec<usize>);
@@ -23,7 +24,7 @@ type OfText = (TreeReplay<f64>, f64);
 /// to it, so they are read along rows once it is known which trees are asked for.
 #[derive(Default)]
 pub(super) struct FromLeaves {
-    wanted: RefCell<BTreeMap<Key, Shape>>,
+    wanted: Mutex<BTreeMap<Key, Shape>>,
     found: BTreeMap<Key, Vec<OfText>>,
 }
 
@@ -33,7 +34,9 @@ impl FromLeaves {
         let key = (pair, shape.children.clone());
         let found = self.found.get(&key);
         if found.is_none() {
-            self.wanted.borrow_mut().insert(key, shape.clone());
+            let wanted = self.wanted.lock();
+            let mut wanted = wanted.unwrap_or_else(PoisonError::into_inner);
+            wanted.insert(key, shape.clone());
         }
         found.map(Vec::as_slice)
     }
@@ -56,7 +59,8 @@ impl FromLeaves {
         texts: &Texts,
         pairs: &[Pair],
     ) -> Result<(), ReplayError> {
-        let wanted = std::mem::take(&mut *self.wanted.borrow_mut());
+        let wanted = self.wanted.get_mut();
+        let wanted = std::mem::take(wanted.unwrap_or_else(PoisonError::into_inner));
         let all: Vec<(Key, Shape)> = wanted.into_iter().collect();
         let trees = all
             .iter()
@@ -77,7 +81,7 @@ impl FromLeaves {
 }
 
 /// The trees that are replayed at once.
-struct Trees<'a> {
+pub(super) struct Trees<'a> {
     all: Vec<(&'a Pair, &'a Shape)>,
     /// Whether none before it has the same drafts: of each one tells what no rule passes.
     is_first: Vec<bool>,
@@ -87,11 +91,22 @@ struct Trees<'a> {
 }
 
 /// A position.
-struct Here {
+pub(super) struct Here {
     token: u32,
     at: [f64; 2],
     /// By law, as [`Trees::drawn`].
     rows: Vec<Vec<(usize, OfferedRows)>>,
+}
+
+impl Here {
+    /// What nodes here draw from, of a law by its place.
+    pub(super) fn token(&self, law: usize) -> TextToken<'_> {
+        TextToken {
+            rows: &self.rows[law],
+            token: self.token,
+            at: self.at,
+        }
+    }
 }
 
 /// What rounds of a tree keep of a text.
@@ -138,7 +153,21 @@ impl<'a> Trees<'a> {
         }
     }
 
-    fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
+    /// Takes one law alone, with nodes of some numbers of children.
+    pub(super) fn of_law(scheme: SchemeName, counts: Vec<usize>, levels: usize) -> Self {
+        let children = scheme.entry().children;
+        Self {
+            all: Vec::new(),
+            is_first: Vec::new(),
+            levels,
+            drawn: children
+                .map(|children| (children, counts))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    pub(super) fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
         let p = Target::new(rows.target).map_err(|error| format!("target: {error}"))?;
         let q = Draft::new(rows.draft).map_err(|error| format!("draft: {error}"))?;
         let order = RatioOrder::of(&p, &q);
@@ -159,26 +188,8 @@ impl<'a> Trees<'a> {
 
     /// The rounds of each along a text.
     fn along(&self, logs: &[Log], texts: &Texts, text: &Text) -> Result<Vec<OfText>, ReplayError> {
-        let mut ahead: VecDeque<Here> = VecDeque::new();
         let mut kept: Vec<Kept> = vec![Kept::default(); self.all.len()];
-        let mut refused = None;
-        texts.rows_along(logs, text, &mut |rows, token| {
-            match self.here(rows, token) {
-                Ok(here) => ahead.push_back(here),
-                Err(message) => refused = refused.take().or(Some(message)),
-            }
-            if ahead.len() >= self.levels.max(1) {
-                self.start(&ahead, &mut kept);
-                ahead.pop_front();
-            }
-        })?;
-        if let Some(message) = refused {
-            return Err(ReplayError::Settings(message));
-        }
-        while !ahead.is_empty() {
-            self.start(&ahead, &mut kept);
-            ahead.pop_front();
-        }
+        self.windows(logs, texts, text, &mut |ahead| self.start(ahead, &mut kept))?;
         let replays = self.all.iter().zip(kept).map(|((_, shape), kept)| {
             let rounds = replay_tree_with(shape, kept.starts.len(), |start, room, reach| {
                 let [survival, nodes] = &kept.starts[start];
@@ -188,6 +199,36 @@ impl<'a> Trees<'a> {
             (rounds, kept.most)
         });
         Ok(replays.collect())
+    }
+
+    /// Calls with the positions that a round meets from each start of a text on.
+    pub(super) fn windows(
+        &self,
+        logs: &[Log],
+        texts: &Texts,
+        text: &Text,
+        visit: &mut dyn FnMut(&VecDeque<Here>),
+    ) -> Result<(), ReplayError> {
+        let mut ahead: VecDeque<Here> = VecDeque::new();
+        let mut refused = None;
+        texts.rows_along(logs, text, &mut |rows, token| {
+            match self.here(rows, token) {
+                Ok(here) => ahead.push_back(here),
+                Err(message) => refused = refused.take().or(Some(message)),
+            }
+            if ahead.len() >= self.levels.max(1) {
+                visit(&ahead);
+                ahead.pop_front();
+            }
+        })?;
+        if let Some(message) = refused {
+            return Err(ReplayError::Settings(message));
+        }
+        while !ahead.is_empty() {
+            visit(&ahead);
+            ahead.pop_front();
+        }
+        Ok(())
     }
 
     /// Adds what rounds keep that begin at the first of some positions.
@@ -202,11 +243,7 @@ impl<'a> Trees<'a> {
             let text: Vec<TextToken<'_>> = ahead
                 .iter()
                 .take(shape.levels())
-                .map(|here| TextToken {
-                    rows: &here.rows[law],
-                    token: here.token,
-                    at: here.at,
-                })
+                .map(|here| here.token(law))
                 .collect();
             let mut reach = vec![0.0; shape.parent.len()];
             let survival = kept_from_leaves(shape, levels, &text, &mut reach);

@@ -89,8 +89,12 @@ pub fn measure_trees(
         tokens: texts.tokens(),
         from_leaves: FromLeaves::default(),
     };
+    let to_price = measurement.to_price()?;
     measurement.read_from_leaves(logs)?;
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    if let Some(place) = to_price {
+        report.priced = measurement.priced(logs, place)?;
+    }
     report.advice = tree_changes(&report);
     Ok(report)
 }
@@ -205,6 +209,7 @@ impl Measurement<'_> {
             best,
             reference,
             equal_nodes: Self::compared(at_nodes),
+            priced: None,
             dynamic,
             slot_values: self.slot_values(),
             independence,

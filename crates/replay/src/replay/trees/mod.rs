@@ -21,15 +21,16 @@ mod independence;
 mod measure;
 mod outcome;
 mod pairs;
+mod priced;
 mod settings;
 mod shares;
 mod siblings;
 mod values;
 
 pub use data::{
-    BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Independence, NodeRate, ReferenceTree,
-    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport,
-    TreeResult,
+    AtPrice, BesidePrice, BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Independence,
+    NodeRate, PricedBy, PricedTrees, ReferenceTree, SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA,
+    ThresholdTree, TreeDifference, TreeReport, TreeResult,
 };
 pub use dynamic::{threshold_accepted, threshold_nodes};
 pub use grow::{Growth, Limits};

@@ -36,6 +36,8 @@ pub struct TreeSettings {
     pub engine: Option<EngineName>,
     /// Whether to ask what the children of the trees' roots are worth.
     pub slot_values: bool,
+    /// Whether to fit one price for all nodes.
+    pub price: bool,
     /// Seed of what is random.
     pub seed: u64,
 }
