@@ -281,6 +281,7 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         &[
             ("finding", findings::first_lines()),
             ("demo", findings::demo()),
+            ("seconds", findings::seconds()),
             ("claims", claims()),
             ("problems", problems().to_string()),
         ],
@@ -290,6 +291,10 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         &[("laws", laws()), ("verifiers", verifiers())],
     );
     is_as_generated("docs/findings.md", &[("findings", findings::cards())]);
+    is_as_generated(
+        "docs/guide/transformers.md",
+        &[("seconds", findings::seconds())],
+    );
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
     is_as_generated(
         "docs/theory/exact.md",

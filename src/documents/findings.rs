@@ -159,6 +159,14 @@ pub(super) fn demo() -> String {
     table
 }
 
+/// What drafts are worth by the clock: the first sentences of that report.
+pub(super) fn seconds() -> String {
+    let report = text("reports/seconds/report.md");
+    let said = report.lines().filter(|line| line.starts_with("**T = "));
+    let said: Vec<&str> = said.filter_map(|line| line.split("**").nth(1)).collect();
+    format!("\n{}\n", said.join(" "))
+}
+
 /// Breaks the finding into lines of a first page.
 pub(super) fn first_lines() -> String {
     let mut lines = vec![String::new()];
