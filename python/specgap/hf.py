@@ -786,7 +786,7 @@ def _refuse_states(processors: Any, ids: Any, size: int) -> None:
 
 def _refuse_model(model: Any, name: str) -> None:
     config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ())
+    _, kinds = _window(config)
     if model.config.is_encoder_decoder:
         raise Refused(f"{name}: is an encoder-decoder; take a decoder alone")
     if getattr(model, "_is_stateful", False) or kinds - {"full_attention", "sliding_attention"}:

@@ -62,20 +62,6 @@ pub struct PricedRow {
     pub token: usize,
 }
 
-/// Lines between points, flat beyond.
-fn lines(at: &[f64], values: &[f64], x: f64) -> f64 {
-    let above = at.partition_point(|&one| one < x);
-    let value = |place: usize| values.get(place).copied().unwrap_or(0.0);
-    match above {
-        0 => value(0),
-        above if above == at.len() => value(above.saturating_sub(1)),
-        above => {
-            let share = (x - at[above - 1]) / (at[above] - at[above - 1]);
-            value(above - 1) + share * (value(above) - value(above - 1))
-        }
-    }
-}
-
 /// Counts the sure tokens among a node's children and the drafts of strata; with the factor of these.
 pub fn cut(heaviest: &[f64], children: usize) -> (usize, usize, f64) {
     let (mut sure, mut left) = (0, 1.0);
@@ -135,6 +121,12 @@ fn place(at: &[f64], x: f64) -> (usize, f64) {
     let above = at.partition_point(|&one| one < x).clamp(1, at.len() - 1);
     let share = (x - at[above - 1]) / (at[above] - at[above - 1]);
     (above - 1, share.clamp(0.0, 1.0))
+}
+
+/// Reads values at rising places by straight lines, flat beyond.
+fn lines(at: &[f64], values: &[f64], x: f64) -> f64 {
+    let (below, share) = place(at, x);
+    values[below] + share * (values[below + 1] - values[below])
 }
 
 impl Price {
@@ -227,8 +219,7 @@ impl Price {
     /// Returns how likely a draft is accepted where its parent was: of a token with such a q that is drafted
     /// `factor` times as often, or of none that is told apart.
     fn accepted(&self, q: Option<f64>, factor: f64) -> f64 {
-        let (column, share) = place(&self.factor, factor);
-        let of = |row: &[f64]| row[column] * (1.0 - share) + row[column + 1] * share;
+        let of = |row: &[f64]| lines(&self.factor, row, factor);
         let ratio = match q {
             Some(q) => {
                 let (row, share) = place(&self.q, q);

@@ -12,9 +12,10 @@ use specgap_page::words::counted;
 use specgap_statistics::advice::{Assumed, Change, Needs, Verdict};
 
 /// What a gap report says of changes at one place.
+#[derive(Default)]
 pub(crate) struct Advised {
     /// What to change first, in a sentence.
-    pub verdict: String,
+    pub verdict: Option<String>,
     /// What is worth it, of each engine.
     pub changes: Option<Table>,
     /// What tells engines to do so.
@@ -47,11 +48,8 @@ pub(crate) fn of_gap(
     all.retain(|change| engine.is_none_or(|engine| engine.starts(change)));
     if let Some(engine) = engine.filter(|_| all.is_empty()) {
         return Some(Advised {
-            verdict: nothing_from(engine, at),
-            changes: None,
-            settings: None,
-            chosen: "",
-            not_worth: None,
+            verdict: Some(nothing_from(engine, at)),
+            ..Advised::default()
         });
     }
     let worth: Vec<Vec<&Change>> = groups(&all, |change| change.verdict == Verdict::Worth);
@@ -65,7 +63,7 @@ pub(crate) fn of_gap(
     let mut all = worth.iter().flatten().copied();
     let set = each_once(all.clone().flat_map(|change| own_settings(change, engine)));
     Some(Advised {
-        verdict: first.unwrap_or_else(|| NOTHING_TO_CHANGE.to_owned()),
+        verdict: first.or_else(|| Some(NOTHING_TO_CHANGE.to_owned())),
         changes: if_any(table(all.clone(), engine)),
         settings: (!set.is_empty()).then(|| format!("{}.", set.join("; "))),
         chosen: chosen(&mut all),

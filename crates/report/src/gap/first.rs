@@ -5,7 +5,7 @@ use super::select::{
     ahead, along_text, attains, cells_at, compared, is_lossless, is_measured, opened_by, sampled_at,
 };
 use super::summary::{has_bounds, sampling, truncated};
-use crate::advice::{Advised, of_gap};
+use crate::advice::of_gap;
 use crate::draft_paths;
 use crate::points::{bare, in_points, plain};
 use specgap_core::verifier::VerifierName;
@@ -30,13 +30,7 @@ pub(super) fn lines(
     let paths = report.draft_paths.as_ref();
     let logs = report.logs.iter().map(|log| log.name.as_str());
     let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
-    let said = of_gap(&report.advice, report.engine.as_ref(), at, n).unwrap_or_else(|| Advised {
-        verdict: void(report, at).unwrap_or_default(),
-        changes: None,
-        settings: None,
-        chosen: "",
-        not_worth: None,
-    });
+    let said = of_gap(&report.advice, report.engine.as_ref(), at, n).unwrap_or_default();
     let facts = [
         ("Possible", possible(report, &cells)),
         ("How sure", Some(how_sure(report, &cells) + said.chosen)),
@@ -50,7 +44,7 @@ pub(super) fn lines(
     let facts = facts
         .into_iter()
         .filter_map(|(name, value)| Some(Fact::new(name, value?)));
-    let verdict = (!said.verdict.is_empty()).then_some(said.verdict);
+    let verdict = said.verdict.or_else(|| void(report, at));
     (verdict, said.changes, facts.collect())
 }
 
