@@ -23,15 +23,15 @@ use std::str::FromStr;
 #[derive(Args, Debug)]
 #[command(after_long_help = printed::definitions(counters_definitions()))]
 pub struct CountersArgs {
-    /// What GET /metrics of vLLM or llama.cpp's server gives (two for what was between them),
-    /// responses of vLLM with metrics.speculative_decoding, a result of vllm bench serve or aiperf,
-    /// the log of llama.cpp's server, or acceptance.csv of speculators.
+    /// What GET /metrics of vLLM, SGLang, TensorRT-LLM, llama.cpp's server or MAX gives (two for what was
+    /// between them), responses of a server that say what each request accepted, its log, or a
+    /// benchmark's result: docs/guide/counters.md has every file by tool.
     #[arg(required_unless_present = "definitions", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Which program wrote the files.
     ///
-    /// Where they do not tell: prometheus, vllm-requests, vllm-bench, aiperf, llama-cpp-log,
-    /// speculators.
+    /// Where they do not tell: prometheus, vllm-requests, vllm-bench, vllm-log, sglang-requests, sglang-bench,
+    /// tensorrt-llm, llama-cpp, llama-cpp-log, mlx-vlm, omlx-log, atom, mlc, aiperf, speculators.
     #[arg(long, value_name = "PROGRAM", value_parser = Source::from_str)]
     from: Option<Source>,
     /// Count only series with this label, or rows with this column: engine=0, subset=HumanEval.
@@ -39,6 +39,9 @@ pub struct CountersArgs {
     chosen: Vec<Label>,
     #[command(flatten)]
     costs: Costs,
+    /// Tokens a second of the same load at two draft lengths, from which the cost of a draft follows: 0=52,3=118.
+    #[arg(long, value_name = "K=T,K=T", value_parser = throughput, conflicts_with_all = ["cost_ratio", "timings"])]
+    throughput: Option<Throughput>,
     /// Measured times by batch size, each a file as --timings takes it, for vLLM's
     /// num_speculative_tokens_per_batch_size.
     #[arg(long, value_name = "B=FILE,...", value_delimiter = ',', value_parser = batch)]
@@ -93,6 +96,38 @@ fn batch(text: &str) -> Result<Batch, String> {
         .ok_or_else(|| wrong.to_owned())
 }
 
+/// Tokens a second at two draft lengths, ascending.
+#[derive(Clone, Debug)]
+struct Throughput {
+    text: String,
+    speeds: [(usize, f64); 2],
+}
+
+fn throughput(text: &str) -> Result<Throughput, String> {
+    let one = |part: &str| {
+        let (length, speed) = part.split_once('=')?;
+        let length = length
+            .trim()
+            .parse()
+            .ok()
+            .filter(|&length| length <= Settings::MOST_LENGTH)?;
+        let speed: f64 = speed.trim().parse().ok()?;
+        (speed.is_finite() && speed > 0.0).then_some((length, speed))
+    };
+    let speeds: Option<Vec<(usize, f64)>> = text.split(',').map(one).collect();
+    match speeds.as_deref() {
+        Some(&[first, second]) if first.0 != second.0 => Ok(Throughput {
+            text: text.to_owned(),
+            speeds: if first.0 < second.0 {
+                [first, second]
+            } else {
+                [second, first]
+            },
+        }),
+        _ => Err("is tokens a second at two draft lengths, such as 0=52,3=118".to_owned()),
+    }
+}
+
 /// Returns what rounds cost, as counts take it.
 fn costs(timings: &Timings) -> counters::Costs {
     counters::Costs {
@@ -120,6 +155,7 @@ impl CountersArgs {
         Ok(Settings {
             costs: self.costs.timings()?.as_ref().map(costs),
             by_batch,
+            cost_source: None,
             up_to: self.up_to.map(usize::from),
             command: self.command(),
         })
@@ -133,6 +169,10 @@ impl CountersArgs {
             command.option("where", Some(label));
         }
         self.costs.record(&mut command);
+        command.option(
+            "throughput",
+            self.throughput.as_ref().map(|given| &given.text),
+        );
         let by_batch = self.timings_by_batch.iter();
         command
             .list(
@@ -171,13 +211,21 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
         })
         .check()?;
     args.profiles.check(&args.folder, common)?;
-    let settings = args.settings()?;
+    let mut settings = args.settings()?;
     let chosen: Vec<(String, String)> = args
         .chosen
         .iter()
         .map(|Label(key, value)| (key.clone(), value.clone()))
         .collect();
     let counted = counted(&args.files, args.from, &chosen)?;
+    if let Some(given) = &args.throughput {
+        let plain = counters::predict(&counted, &settings);
+        let found = counters::cost_of_throughput(&plain.lengths, given.speeds);
+        let (cost, note) =
+            found.map_err(|message| CliError::missing(format!("⟨throughput⟩: {message}")))?;
+        settings.costs = Some(counters::Costs::ratio(cost));
+        settings.cost_source = Some(note);
+    }
     let report = counters::predict(&counted, &settings);
     let page = report::counters::page(&report);
     let beside = args.profiles.of_counters(&report)?;

@@ -2,7 +2,7 @@
 
 use super::options::{Common, Folder};
 use super::output::CliError;
-use crate::counters::{CountersReport, Kind};
+use crate::counters::CountersReport;
 use crate::curve::{Curve, exactly};
 use crate::page::paper::Files;
 use crate::profile::{Format, Profile, ProfileError, Source};
@@ -124,16 +124,6 @@ impl Profiles {
                  spec_decode_num_accepted_tokens_per_pos) or lists rounds",
             ));
         };
-        let off = report.lengths.iter();
-        let off = off.filter(|one| one.kind == Kind::Prefix);
-        let off = off.filter_map(|one| one.stated_error).next();
-        let off = off.map_or_else(String::new, |[below, above]| {
-            format!(
-                ", off by {:+.2}% to {:+.2}% in measurements",
-                below * 100.0,
-                above * 100.0
-            )
-        });
         let all = |whole: &Curve| -> Vec<Curve> {
             let shorter = (1..whole.length).filter_map(|length| prefix(whole, length));
             shorter.chain([whole.clone()]).collect()
@@ -144,8 +134,8 @@ impl Profiles {
             prompts: report.served.requests.map(|requests| requests as u64),
             kind: format!(
                 "counts of a server ({}) at K = {}, whatever it drafts, verifies and samples with; \
-                 shorter lengths are its first places, where rounds of K start: an approximation{off}. \
-                 Intervals are over requests, where these are told apart",
+                 shorter lengths are its first places, where rounds of K start: an approximation. \
+                 Intervals are over requests, and over rounds where these are not told apart",
                 report.source, whole.length
             ),
             command: report.command.clone(),

@@ -68,10 +68,10 @@ fn a_real_dump_is_read() {
     let json = run.json();
     let longest = json["lengths"].as_array().unwrap().last().unwrap();
     // Rounds at the end of a text are shorter: the counts are the lower end.
-    let lower = longest["acceptance_length"]["between"][0].as_f64();
+    let lower = longest["acceptance_length"]["range"][0].as_f64();
     let mean = longest["acceptance_length"]["mean"].as_f64().unwrap();
     let found = lower.unwrap_or(mean);
-    assert!((found - (1.0 + kept / rounds)).abs() < 1e-9, "{longest}");
+    assert!(found <= 1.0 + kept / rounds + 1e-9, "{longest}");
 }
 
 #[test]
@@ -81,32 +81,30 @@ fn counters_become_lengths() {
     let json = run.json();
     assert_eq!((&json["schema"], &json["length"]), (&1.into(), &3.into()));
     let lengths = json["lengths"].as_array().unwrap();
-    let expected = [
-        1.8,
-        2.4,
-        2.88,
-        3.264,
-        3.5712,
-        3.81696,
-        4.013_568,
-        4.170_854_4,
-    ];
-    assert_eq!(lengths.len(), expected.len());
-    for (index, (at, expected)) in lengths.iter().zip(expected).enumerate() {
-        assert_eq!(at["length"], index + 1);
-        let mean = at["acceptance_length"]["mean"].as_f64().unwrap();
-        assert!((mean - expected).abs() < 1e-9, "{at}");
+    // K + 1 = 4 is twice k + 1 for k = 1, which is exact: 2.88/(1 + 0.6); of k = 2 the ends are what 288
+    // tokens take of calls: 148 and 100.
+    let tokens = |at: usize, of: &str| lengths[at]["acceptance_length"][of].clone();
+    let mean = |at: usize| tokens(at, "mean").as_f64().unwrap();
+    let ends = |at: usize| {
+        let ends = tokens(at, "range");
+        [0, 1].map(|end| ends[end].as_f64().unwrap())
+    };
+    assert_eq!(lengths.len(), 8);
+    assert!((mean(0) - 1.8).abs() < 1e-9 && (mean(2) - 2.88).abs() < 1e-9);
+    let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
+    assert!(near(ends(0)[1], 1.8 * 1.01) && near(ends(0)[0], 1.8 * 0.99));
+    assert!(near(ends(1)[1], 2.88 * 1.01) && near(ends(1)[0], 288.0 / 148.0 * 0.99));
+    for (at, one) in lengths.iter().enumerate() {
+        assert_eq!(one["length"], at + 1);
+        assert!(at == 0 || mean(at) > mean(at - 1), "{at}");
     }
+    assert_eq!(tokens(2, "range"), Value::Null);
     let kinds: Vec<&str> = lengths
         .iter()
         .map(|at| at["kind"].as_str().unwrap())
         .collect();
-    assert_eq!(kinds[..4], ["prefix", "prefix", "counted", "extrapolated"]);
+    assert_eq!(kinds[..4], ["runs", "runs", "counted", "extrapolated"]);
     assert!(kinds[4..].iter().all(|kind| *kind == "extrapolated"));
-    let error = |at: usize| lengths[at].get("stated_error").map(Value::to_string);
-    assert_eq!(error(0).unwrap(), "[-0.0097,0.0013]");
-    assert_eq!(error(7).unwrap(), "[-0.0075,0.0075]");
-    assert_eq!(error(2), None);
     // Accepted by drafted: 0.8 at one draft, 0.627 at three, by arithmetic.
     let rate = lengths[2]["acceptance_rate"].as_f64().unwrap();
     assert!((rate - 1.88 / 3.0).abs() < 1e-12);
@@ -116,15 +114,33 @@ fn counters_become_lengths() {
         assert!((found - share).abs() < 1e-12, "{curve}");
     }
     assert_eq!(curve["rounds"], 1000);
-    // Speeds are 1.8/1.2, 2.4/1.4, 2.88/1.6, 3.264/1.8, ..: the third and the fourth are the same
-    // but for 0.7%.
-    assert_eq!(json["best"]["length"], 4);
-    assert_eq!(json["best"]["alike"], serde_json::json!([3, 4]));
-    assert!((json["best"]["speedup"].as_f64().unwrap() - 3.264 / 1.8).abs() < 1e-9);
+    // The third length, which ran, is within 1% of the fourth.
+    assert_eq!(json["best"]["length"], 3);
+    assert_eq!(
+        json["best"]["alike"],
+        serde_json::json!([2, 3, 4, 5, 6, 7, 8])
+    );
+    assert!((json["best"]["speedup"].as_f64().unwrap() - 2.88 / 1.6).abs() < 1e-9);
+    assert_eq!(json["advice"], Value::Null);
     assert_eq!(
         json["command"],
         "specgap counters first.txt --cost-ratio 0.2"
     );
+    // 50 tokens a second without drafts and 90 of 2.88 a round: c = (50 * 2.88/90 - 1)/3 = 0.2. Drafts may
+    // be for nothing, too.
+    let json = counters(
+        folder.path(),
+        "first.txt --throughput 3=90,0=50 --format json",
+    )
+    .json();
+    assert!((json["best"]["speedup"].as_f64().unwrap() - 1.8).abs() < 1e-9);
+    assert!(
+        json["notes"].to_string().contains("c = 0.2000"),
+        "{}",
+        json["notes"]
+    );
+    let json = counters(folder.path(), "first.txt --cost-ratio 0 --format json").json();
+    assert!(json["best"]["length"].as_u64().unwrap() > 3);
     // What was between two dumps.
     let run = counters(folder.path(), "first.txt later.txt --format json");
     let json = run.json();
@@ -148,7 +164,7 @@ fn the_first_screen_says_what_to_set() {
     let first: Vec<&str> = run.out.lines().take(8).collect();
     let first = first.join(" ");
     assert!(
-        first.contains("put out 2.880 tokens") && first.contains("Set K = 4"),
+        first.contains("put out 2.880 ± 0.075 tokens") && first.contains("Try K = 4"),
         "{first}"
     );
     assert!(
@@ -213,7 +229,7 @@ fn requests_have_intervals() {
         .iter()
         .map(|at| at["kind"].as_str().unwrap())
         .collect();
-    assert_eq!(kinds[..3], ["bracket", "bracket", "counted"]);
+    assert_eq!(kinds[..3], ["replayed", "replayed", "counted"]);
     let counted = &json["lengths"][2]["acceptance_length"];
     let ends: Vec<f64> = counted["ci95"]
         .as_array()
@@ -277,7 +293,9 @@ fn what_is_refused() {
             first.txt --where engine=3 -> engine=3
             first.txt --where engine -> engine=0
             first.txt --from sglang -> prometheus
-            first.txt --cost-ratio 0 -> above 0
+            first.txt --cost-ratio -1 -> 0 or more
+            first.txt --throughput 0=50,3=500 -> --throughput | fit no cost
+            first.txt --throughput 0=50 -> 0=52,3=118
             first.txt --timings-by-batch 0=times.toml -> batch size
             first.txt --timings-by-batch 8=times.toml,8=slow.toml -> 8 is there twice
             first.txt --timings-by-batch 8=other.txt -> other.txt

@@ -710,7 +710,7 @@ fn profiles_are_made_of_counters_too() {
         assert!(config.contains(rates), "{config}");
     }
     let card = read("card.md");
-    card.says("|2|2.100|0.700, 0.400|0.700, 0.571|");
+    card.says("|2|2.100 ± 0.059|0.700 ± 0.028, 0.400 ± 0.030|0.700, 0.571|");
     assert!(
         card.contains("at K = 3") && card.contains("approximation"),
         "{card}"

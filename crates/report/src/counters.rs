@@ -15,6 +15,8 @@ use specgap_page::plot::{Axis, Line, LinePlot, Stroke};
 use specgap_page::table::{Entry, Row, Table};
 use specgap_page::words::{counted, listed, percent, range};
 use specgap_page::{Block, Fact, Figure, Page, Section, made_by};
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::Verdict;
 
 /// The report as a page.
 pub fn page(report: &CountersReport) -> Page {
@@ -71,7 +73,10 @@ pub fn page(report: &CountersReport) -> Page {
 
 fn numbers(report: &CountersReport) -> String {
     let served = &report.served;
-    let rounds = format!("{:.0} rounds with drafts", served.rounds);
+    let rounds = match served.rounds {
+        Some(rounds) => format!("{rounds:.0} rounds with drafts"),
+        None => "rates alone".to_owned(),
+    };
     match served.requests {
         Some(requests) => format!("{rounds} of {}", counted(requests, "request")),
         None => rounds,
@@ -117,59 +122,63 @@ fn advice(report: &CountersReport) -> String {
     )
 }
 
-/// Says how much quicker that length is; what its bracket leaves, where only that is known.
+/// Says how much quicker that length is, and between what that lies.
 fn speed(best: &Best) -> String {
-    match best.speedup_between {
-        Some(ends) => range(ends, |end| decimals(end, 2)),
-        None => decimals(best.speedup, 2),
-    }
+    let mean = decimals(best.speedup, 2);
+    best.speedup_between.map_or(mean.clone(), |ends| {
+        format!("{mean} ({})", range(ends, |end| decimals(end, 2)))
+    })
 }
 
 fn verdict(report: &CountersReport, best: &Best) -> String {
-    let ran = report.length;
+    let others: Vec<String> = (best.alike.iter())
+        .filter(|&&length| length != best.length)
+        .map(usize::to_string)
+        .collect();
     if best.length == 0 {
-        return "Do not draft: at these costs no draft length is quicker than the target alone."
-            .to_owned();
+        let maybe = match others.as_slice() {
+            [] => String::new(),
+            _ => format!(" By their ranges K = {} may be.", listed(&others)),
+        };
+        return format!(
+            "Do not draft: at these costs no draft length is quicker than the target alone by more than \
+             1%.{maybe}"
+        );
     }
-    let alike: Vec<String> = best.alike.iter().map(usize::to_string).collect();
-    let alike = match alike.len() {
-        0 | 1 => String::new(),
-        _ => format!(
-            " What is known does not tell {} apart: the least of them wastes fewest drafts.",
-            listed(&alike)
-        ),
+    let ran = report.length;
+    let open = (report.advice.first()).filter(|change| change.verdict == Verdict::NotToldApart);
+    let verb = match (ran == Some(best.length), open) {
+        (true, _) => "Keep",
+        (false, None) => "Set",
+        (false, Some(_)) => "Try",
     };
-    let how = match (best.kind, ran) {
-        (Kind::Counted, _) => "That length ran".to_owned(),
-        (Kind::Extrapolated, Some(ran)) => format!(
-            "It goes beyond the {} that ran: run it, and count again, before you rely on it",
-            counted(ran, "draft")
-        ),
-        (Kind::Bracket, Some(_)) => {
-            let gains = best.speedup_between.is_some_and(|[low, _]| low > 1.0);
-            let holds = if gains {
-                ""
-            } else {
-                ", which do not show a gain"
-            };
-            format!("Rounds were too short to tell more than the ends of a bracket{holds}")
-        }
-        (_, Some(ran)) => format!("It is read off rounds of {}", counted(ran, "draft")),
-        _ => "It is read off longer rounds".to_owned(),
-    };
-    format!(
-        "Set K = {}: {} times as fast as the target alone at these costs. {how}.{alike}{}",
+    let set = format!(
+        "{verb} K = {}: {} times as fast as the target alone at these costs.",
         best.length,
-        speed(best),
-        of_counts(&report.advice)
-    )
+        speed(best)
+    );
+    let how = match (best.kind, ran, open) {
+        (Kind::Counted, ..) => " That length ran.".to_owned(),
+        (_, Some(ran), Some(change)) => format!(
+            " It did not run, and its range does not show that it is quicker than K = {ran}, which ran: {} \
+             times. Run it and count again.",
+            decimals(change.now.mean, 2)
+        ),
+        (_, Some(ran), None) => format!(" It is told by rounds of {}.", counted(ran, "draft")),
+        _ => String::new(),
+    };
+    let alike = match others.as_slice() {
+        [] => String::new(),
+        _ => format!(" By its range K = {} may be as quick.", others.join(", ")),
+    };
+    format!("{set}{how}{alike}{}", of_counts(&report.advice))
 }
 
-/// Says how far such a number was off.
-fn stated(at: &AtLength) -> Entry {
-    at.stated_error.map_or_else(Entry::none, |[low, high]| {
-        let end = |share: f64| format!("{:+.2}", 100.0 * share).replace('-', "−");
-        Entry::plain(format!("{} to {}%", end(low), end(high)))
+/// Shows what a length lies between.
+fn ends(at: &AtLength) -> Entry {
+    let ends = at.acceptance_length.range;
+    ends.map_or_else(Entry::none, |[low, high]| {
+        Entry::plain(format!("{} to {}", decimals(low, 3), decimals(high, 3)))
     })
 }
 
@@ -177,7 +186,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     let first = report.lengths.first()?;
     let fast = first.speedup.is_some();
     let columns = [
-        head("#drafts k | #tokens a round | known as | stated error | #rate"),
+        head("#drafts k | #tokens a round | known as | range | #rate"),
         head_if(fast, "#speed-up"),
     ]
     .concat();
@@ -185,9 +194,9 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     let rows = report.lengths.iter().map(|at| {
         let mut entries = vec![
             Entry::plain(at.length.to_string()),
-            entry(&at.acceptance_length, 3),
+            entry(&at.acceptance_length.estimate(), 3),
             Entry::plain(at.kind.as_str()),
-            stated(at),
+            ends(at),
             Entry::plain(in_percent(at.acceptance_rate)),
         ];
         if fast {
@@ -203,9 +212,22 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     let mut table = Table::new("lengths", caption, columns)
     .rows(rows)
     .note("Rate, in percent, is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
-    if report.served.requests.is_some() {
-        table = table.note("± is half of a 95% interval over requests.");
+    if report
+        .lengths
+        .iter()
+        .any(|at| at.acceptance_length.range.is_some())
+    {
+        table = table.note(
+            "The range is what counts leave open: for coins that belong to a token whatever round it is in \
+             (draft models), and for coins of the place in a round alone, with 1% for heads, which are neither.",
+        );
     }
+    let over = if report.served.requests.is_some() {
+        "requests"
+    } else {
+        "rounds"
+    };
+    table = table.note(format!("± is half of a 95% interval over {over}."));
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(figure(report).map(Block::Figure));
     Some(shown(
@@ -218,7 +240,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
 
 /// Compares the shortest and the longest length that rounds ran, or that is part of such rounds.
 fn longer(report: &CountersReport) -> Option<String> {
-    let is_known = |at: &&AtLength| matches!(at.kind, Kind::Counted | Kind::Prefix);
+    let is_known = |at: &&AtLength| matches!(at.kind, Kind::Counted | Kind::Runs);
     let known = || report.lengths.iter().filter(is_known);
     let ends = [
         known().min_by_key(|at| at.length)?,
@@ -236,14 +258,21 @@ fn figure(report: &CountersReport) -> Option<Figure> {
     }
     let kinds = [
         Kind::Counted,
-        Kind::Prefix,
-        Kind::Bracket,
+        Kind::Runs,
+        Kind::Replayed,
         Kind::Extrapolated,
     ];
     let lines = kinds.into_iter().enumerate().filter_map(|(hue, kind)| {
         let of_kind = report.lengths.iter().filter(|at| at.kind == kind);
         let points: Vec<_> = of_kind
-            .map(|at| point(at.length as f64, &at.acceptance_length))
+            .map(|at| {
+                let tokens = at.acceptance_length;
+                let open = Estimate {
+                    truncation: tokens.range,
+                    ..tokens.estimate()
+                };
+                point(at.length as f64, &open)
+            })
             .collect();
         (!points.is_empty()).then(|| Line {
             label: kind.as_str().to_owned(),
@@ -292,7 +321,8 @@ fn by_group(report: &CountersReport) -> Option<Section> {
             Entry::plain(name),
             of.requests
                 .map_or_else(Entry::none, |requests| Entry::plain(requests.to_string())),
-            Entry::plain(format!("{:.0}", of.rounds)),
+            of.rounds
+                .map_or_else(Entry::none, |rounds| Entry::plain(format!("{rounds:.0}"))),
             entry(&of.acceptance_length, 3),
             maybe(more.and_then(|one| one.more.as_ref()), 3),
             more.map_or_else(Entry::none, told),
@@ -336,9 +366,9 @@ fn by_cost(report: &CountersReport) -> Option<Section> {
             alike.join(", "),
         ])
     });
-    let table = Table::new("by-cost", "", columns)
-        .rows(rows)
-        .note("Speed-up is AL(k)/(1 + k c); alike are lengths that cannot be told apart.");
+    let table = Table::new("by-cost", "", columns).rows(rows).note(
+        "Speed-up is AL(k)/(1 + k c); alike are lengths that may be as quick, by their ranges.",
+    );
     Some(shown(
         "by-cost",
         "Which length to set, by cost",

@@ -1,10 +1,10 @@
 //! Which length to set, at given costs.
 
-use super::data::{AtBatch, AtCost, AtLength, Best, Kind};
+use super::data::{AtBatch, AtCost, AtLength, Best, Kind, Note};
 
-/// How far lengths 1 to 7 that counters of rounds of 8 drafts predict were off on six drafts, as
-/// shares of an exact replay.
-pub(super) const PREFIX_ERROR: [f64; 2] = [-0.0097, 0.0013];
+/// Speeds this near each other, as a share, are one: the length that ran needs no trial, a shorter one wastes
+/// fewer drafts, and estimates of lengths that did not run are off by as much.
+const TIE: f64 = 0.01;
 
 /// What rounds cost, by their number of drafts.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,44 @@ impl Costs {
     }
 }
 
+/// Finds the cost ratio that two measured speeds stand for: tokens a second at two draft lengths, of which
+/// one may be 0.
+///
+/// # Formula
+/// `T(k) = AL(k)/(t_0 (1 + c k))`, so that with `r = T(j) AL(k) / (T(k) AL(j))` the ratio is
+/// `c = (r - 1)/(k - r j)`. AL(0) = 1.
+///
+/// # Errors
+/// Lengths that counts say nothing of, and speeds that contradict them at every cost.
+pub fn cost_of_throughput(
+    lengths: &[AtLength],
+    speeds: [(usize, f64); 2],
+) -> Result<(f64, Note), String> {
+    let tokens = |length: usize| {
+        let of = || lengths.iter().find(|at| at.length == length);
+        if length == 0 {
+            return Ok(1.0);
+        }
+        of().map(|at| at.acceptance_length.mean)
+            .ok_or_else(|| format!("nothing is known of K = {length} by these counts"))
+    };
+    let [(short, slow), (long, fast)] = speeds;
+    let ratio = slow * tokens(long)? / (fast * tokens(short)?);
+    let cost = (ratio - 1.0) / (long as f64 - ratio * short as f64);
+    if !(cost.is_finite() && cost >= 0.0) {
+        return Err(format!(
+            "{slow} tokens a second at K = {short} and {fast} at K = {long} fit no cost of a draft; they are of \
+             another load or model than the counts"
+        ));
+    }
+    let says = format!(
+        "c = {cost:.4}, from {slow} tokens a second at K = {short} and {fast} at K = {long}: an estimate, in which \
+         what else a round costs counts as the drafts'."
+    );
+    let name = "cost-of-throughput".to_owned();
+    Ok((cost, Note { name, says }))
+}
+
 /// What is asked of counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -42,6 +80,8 @@ pub struct Settings {
     pub costs: Option<Costs>,
     /// What they cost by batch size, ascending.
     pub by_batch: Vec<(usize, Costs)>,
+    /// What they were found from, where that was not given as it is.
+    pub cost_source: Option<Note>,
     /// The longest length that is extrapolated to; 8, or K if that is more, if not given.
     pub up_to: Option<usize>,
     /// The command that asks.
@@ -56,39 +96,43 @@ impl Settings {
 /// Cost ratios of the table, where no costs are given.
 const RATIOS: [f64; 6] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3];
 
-/// The quickest of some lengths, and of not to draft; none without lengths.
+/// The length that ran, or else the least, of those that are as good as the quickest by its mean, and not
+/// to draft if none gains; none without lengths.
 pub(super) fn best(lengths: &[AtLength], costs: &Costs) -> Option<Best> {
-    let speed = |at: &AtLength| costs.speedup(at.length, at.acceptance_length.mean);
-    let judged: Vec<(usize, f64, Kind)> = lengths
-        .iter()
-        .filter_map(|at| Some((at.length, speed(at)?, at.kind)))
+    let judged: Vec<_> = (lengths.iter())
+        .filter_map(|at| {
+            let of = |tokens: f64| costs.speedup(at.length, tokens);
+            let [low, high] = at.acceptance_length.ends();
+            Some((at, of(at.acceptance_length.mean)?, [of(low)?, of(high)?]))
+        })
         .collect();
-    // The ends of a bracket, or the number twice.
-    let ends = |length: usize| {
-        let at = lengths.iter().find(|at| at.length == length)?;
-        let mean = at.acceptance_length.mean;
-        let [low, high] = at.acceptance_length.between.unwrap_or([mean, mean]);
-        Some([costs.speedup(length, low)?, costs.speedup(length, high)?])
-    };
-    // The least of several that are equal.
-    let mut top = (0, 1.0, Kind::Counted);
-    judged.first()?;
-    for &one in &judged {
-        if one.1 > top.1 {
-            top = one;
-        }
+    let (_, first, _) = judged.first()?;
+    let top = judged.iter().map(|one| one.1).fold(*first, f64::max);
+    let enough = top * (1.0 - TIE);
+    let mut near = judged.iter().filter(|one| one.1 >= enough);
+    // What ran needs no trial.
+    let ran = near.clone().find(|one| one.0.kind == Kind::Counted);
+    let found = ran.or_else(|| near.next())?;
+    if enough <= 1.0 {
+        return Some(Best {
+            length: 0,
+            speedup: 1.0,
+            speedup_between: None,
+            kind: Kind::Counted,
+            alike: (judged.iter())
+                .filter(|(_, _, [_, high])| *high > 1.0)
+                .map(|(at, ..)| at.length)
+                .collect(),
+        });
     }
-    let (length, speedup, kind) = top;
-    let slack = PREFIX_ERROR[1] - PREFIX_ERROR[0];
-    let least = ends(length).map_or(speedup, |[low, _]| low) * (1.0 - slack);
-    let reaches = |one: usize| ends(one).is_some_and(|[_, high]| high >= least);
-    let alike = judged.iter().filter(|one| reaches(one.0));
+    let &(at, speedup, [low, high]) = found;
+    let alike = judged.iter().filter(|(_, _, [_, most])| *most >= low);
     Some(Best {
-        length,
+        length: at.length,
         speedup,
-        speedup_between: ends(length).filter(|_| kind == Kind::Bracket),
-        kind,
-        alike: alike.map(|one| one.0).collect(),
+        speedup_between: at.acceptance_length.range.map(|_| [low, high]),
+        kind: at.kind,
+        alike: alike.map(|(at, ..)| at.length).collect(),
     })
 }
 
@@ -129,4 +173,39 @@ pub(super) fn by_batch(
         }
     }
     (all, list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::TokensARound;
+
+    #[test]
+    fn two_speeds_tell_the_cost_of_a_draft() {
+        let at = |length: usize, mean: f64| AtLength {
+            length,
+            acceptance_length: TokensARound {
+                mean,
+                ci95: [mean; 2],
+                range: None,
+            },
+            kind: Kind::Counted,
+            acceptance_rate: 0.5,
+            speedup: None,
+        };
+        let lengths = [at(1, 1.7), at(3, 2.4)];
+        let speed =
+            |length: usize, tokens: f64| (length, 50.0 * tokens / (1.0 + 0.08 * length as f64));
+        for pair in [
+            [speed(0, 1.0), speed(3, 2.4)],
+            [speed(1, 1.7), speed(3, 2.4)],
+        ] {
+            let (cost, note) = cost_of_throughput(&lengths, pair).unwrap();
+            assert!((cost - 0.08).abs() < 1e-12, "{note:?}");
+        }
+        let wrong = cost_of_throughput(&lengths, [(0, 50.0), (3, 150.0)]).unwrap_err();
+        assert!(wrong.contains("fit no cost"), "{wrong}");
+        let wrong = cost_of_throughput(&lengths, [(0, 50.0), (5, 80.0)]).unwrap_err();
+        assert!(wrong.contains("K = 5"), "{wrong}");
+    }
 }

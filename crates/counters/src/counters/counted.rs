@@ -25,43 +25,118 @@ pub enum Source {
     LlamaCppLog,
     /// `acceptance.csv` of speculators' evaluation.
     Speculators,
+    /// The log of vLLM's server.
+    VllmLog,
+    /// Responses of SGLang that say what each request accepted.
+    SglangRequests,
+    /// The result of SGLang's `bench_serving`.
+    SglangBench,
+    /// Statistics of TensorRT-LLM's iterations.
+    TensorrtLlm,
+    /// Responses of llama.cpp's server with timings.
+    LlamaCpp,
+    /// Responses of mlx-vlm with timings.
+    MlxVlm,
+    /// The log of omlx.
+    OmlxLog,
+    /// What ATOM's `/debug/mtp_stats` gives.
+    Atom,
+    /// The metrics of MLC.
+    Mlc,
 }
+
+/// A source, its name, and what such a file is.
+type Named = (Source, &'static str, &'static str);
+
+const NAMED: [Named; 15] = [
+    (
+        Source::Prometheus,
+        "prometheus",
+        "the text that GET /metrics of vLLM, SGLang, TensorRT-LLM, llama.cpp's server or MAX gives",
+    ),
+    (
+        Source::VllmRequests,
+        "vllm-requests",
+        "responses of vLLM with metrics.speculative_decoding, streamed or not",
+    ),
+    (
+        Source::VllmBench,
+        "vllm-bench",
+        "the result of vllm bench serve",
+    ),
+    (
+        Source::Aiperf,
+        "aiperf",
+        "profile_export_aiperf.json, or aiperf's records",
+    ),
+    (
+        Source::LlamaCppLog,
+        "llama-cpp-log",
+        "the log of llama.cpp's server",
+    ),
+    (
+        Source::Speculators,
+        "speculators",
+        "acceptance.csv of speculators' evaluation",
+    ),
+    (Source::VllmLog, "vllm-log", "the log of vLLM's server"),
+    (
+        Source::SglangRequests,
+        "sglang-requests",
+        "responses of SGLang with meta_info or sglext",
+    ),
+    (
+        Source::SglangBench,
+        "sglang-bench",
+        "the result of SGLang's bench_serving",
+    ),
+    (
+        Source::TensorrtLlm,
+        "tensorrt-llm",
+        "specDecodingStats of TensorRT-LLM's iterations",
+    ),
+    (
+        Source::LlamaCpp,
+        "llama-cpp",
+        "responses of llama.cpp's server with timings, streamed or not",
+    ),
+    (
+        Source::MlxVlm,
+        "mlx-vlm",
+        "responses of mlx-vlm with timings",
+    ),
+    (Source::OmlxLog, "omlx-log", "the log of omlx"),
+    (Source::Atom, "atom", "what /debug/mtp_stats of ATOM gives"),
+    (Source::Mlc, "mlc", "the metrics of MLC"),
+];
 
 impl Source {
     /// All, in the order of the documents.
-    pub const ALL: [Self; 6] = [
-        Self::Prometheus,
-        Self::VllmRequests,
-        Self::VllmBench,
-        Self::Aiperf,
-        Self::LlamaCppLog,
-        Self::Speculators,
-    ];
+    pub const ALL: [Self; NAMED.len()] = {
+        let mut all = [Self::Prometheus; NAMED.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = NAMED[at].0;
+            at += 1;
+        }
+        all
+    };
+
+    fn named(self) -> Named {
+        let found = NAMED.into_iter().find(|(source, ..)| *source == self);
+        found.unwrap_or((self, "", ""))
+    }
 
     /// Returns its name, for `--from`.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prometheus => "prometheus",
-            Self::VllmRequests => "vllm-requests",
-            Self::VllmBench => "vllm-bench",
-            Self::Aiperf => "aiperf",
-            Self::LlamaCppLog => "llama-cpp-log",
-            Self::Speculators => "speculators",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.named().1
     }
 
     /// Says what such a file is.
     #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Prometheus => "the text that GET /metrics of vLLM or of llama.cpp's server gives",
-            Self::VllmRequests => "responses of vLLM with metrics.speculative_decoding",
-            Self::VllmBench => "the result of vllm bench serve",
-            Self::Aiperf => "profile_export_aiperf.json, or aiperf's records",
-            Self::LlamaCppLog => "the log of llama.cpp's server",
-            Self::Speculators => "acceptance.csv of speculators' evaluation",
-        }
+    pub fn words(self) -> &'static str {
+        self.named().2
     }
 }
 
@@ -246,6 +321,8 @@ pub struct Counted {
     pub clusters: Vec<Rounds>,
     /// Whether entries are requests, over which intervals can be taken.
     pub by_request: bool,
+    /// Whether rates are all that is known: one round then stands for all, and nothing is advised.
+    pub rates_alone: bool,
     /// The group of each entry, none where it does not say; empty where none says.
     pub groups: Vec<Option<String>>,
     /// What has to be known of how these were counted: a word, and what it says.
@@ -260,6 +337,7 @@ impl Counted {
             length: None,
             clusters: Vec::new(),
             by_request: false,
+            rates_alone: false,
             groups: Vec::new(),
             notes: Vec::new(),
         }
@@ -269,6 +347,12 @@ impl Counted {
     #[must_use]
     pub fn total(&self) -> Rounds {
         Rounds::sum(&self.clusters)
+    }
+
+    /// Tells whether there are requests to take an interval over; one alone has its rounds.
+    #[must_use]
+    pub fn has_requests(&self) -> bool {
+        self.by_request && self.clusters.len() > 1
     }
 
     /// The names of groups, in order.
@@ -286,6 +370,7 @@ impl Counted {
         let mut some = Self {
             length: self.length,
             by_request: self.by_request,
+            rates_alone: self.rates_alone,
             ..Self::of(self.source)
         };
         for (one, group) in self.clusters.iter().zip(&self.groups) {

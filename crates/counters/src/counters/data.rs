@@ -17,12 +17,13 @@ pub const COUNTERS_SCHEMA: u32 = 1;
 pub enum Kind {
     /// Counted: rounds of this very length ran.
     Counted,
-    /// From the first places of longer rounds: 1 + S_1 + .. + S_k, where rounds of K drafts start.
-    Prefix,
-    /// Beyond K, with the last conditional rate held.
+    /// Shorter rounds, replayed along requests whose every round is listed.
+    Replayed,
+    /// Shorter rounds, by runs of accepted tokens: the range holds where the coin at a token does not
+    /// depend on where its round started, and where it depends on the place in the round alone.
+    Runs,
+    /// The same beyond K.
     Extrapolated,
-    /// Only bounds are known: some coins, or what short rounds left out, were not seen.
-    Bracket,
 }
 
 impl Kind {
@@ -31,10 +32,42 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Counted => "counted",
-            Self::Prefix => "prefix",
+            Self::Replayed => "replayed",
+            Self::Runs => "runs",
             Self::Extrapolated => "extrapolated",
-            Self::Bracket => "bracket",
         }
+    }
+}
+
+/// Tokens that a round puts out, with the bonus token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TokensARound {
+    /// The mean, an estimate where there is a range.
+    pub mean: f64,
+    /// 95% interval of the mean over requests, or over rounds where requests are not told apart.
+    pub ci95: [f64; 2],
+    /// What the mean lies between by the model that `kind` names, whatever else holds: no interval.
+    /// Absent where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+}
+
+impl TokensARound {
+    /// Returns the mean with its interval.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        Estimate {
+            mean: self.mean,
+            ci95: self.ci95,
+            ..Estimate::default()
+        }
+    }
+
+    /// Returns the range, or the mean twice.
+    #[must_use]
+    pub fn ends(&self) -> [f64; 2] {
+        self.range.unwrap_or([self.mean; 2])
     }
 }
 
@@ -44,15 +77,10 @@ impl Kind {
 pub struct AtLength {
     /// k: tokens drafted each round.
     pub length: usize,
-    /// Tokens a round puts out, with the bonus token: in [1, k + 1]. Its interval is over requests,
-    /// and the mean twice where these are not told apart; `between` are the ends of a bracket.
-    pub acceptance_length: Estimate,
+    /// Tokens a round puts out, with the bonus token: in [1, k + 1].
+    pub acceptance_length: TokensARound,
     /// How it is known.
     pub kind: Kind,
-    /// How far such numbers were off in measurements, as shares of the truth: below and above. A
-    /// stated error, not an interval; absent where none was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stated_error: Option<[f64; 2]>,
     /// (acceptance length - 1) / k: accepted by drafted tokens. It falls with k by arithmetic.
     pub acceptance_rate: f64,
     /// Times as fast as the target alone, at the costs that were given.
@@ -64,8 +92,9 @@ pub struct AtLength {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Served {
-    /// Rounds with drafts.
-    pub rounds: f64,
+    /// Rounds with drafts; absent where a file has rates alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<f64>,
     /// Requests, where they are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<usize>,
@@ -89,12 +118,12 @@ pub struct Best {
     pub length: usize,
     /// Times as fast as the target alone.
     pub speedup: f64,
-    /// What that lies between, where the acceptance length is known by a bracket alone.
+    /// What that lies between, where the acceptance length has a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_between: Option<[f64; 2]>,
     /// How its acceptance length is known.
     pub kind: Kind,
-    /// All lengths that the stated error cannot tell from it.
+    /// All lengths that may be as quick, by their ranges.
     pub alike: Vec<usize>,
 }
 

@@ -46,7 +46,7 @@ const fn one(
     }
 }
 
-const TOOLS: [ToolDefinition; 14] = [
+const TOOLS: [ToolDefinition; 21] = [
     one("vLLM", "mean acceptance length", "1 + a/d", "x"),
     one("vLLM", "draft acceptance rate", "a/t, log in %", "1 + K x"),
     one(
@@ -80,10 +80,32 @@ const TOOLS: [ToolDefinition; 14] = [
     one("llama.cpp", "mean len", "1 + a/d", "x"),
     one(
         "SGLang",
-        "spec_accept_length",
+        "spec_accept_length of /metrics",
         "1 + a/d of the last moments",
         "not of a run",
     ),
+    one(
+        "SGLang",
+        "spec_accept_length of meta_info, accept_length",
+        "tokens/d",
+        "x, but for cut ends",
+    ),
+    one("SGLang", "spec_accept_rate", "a/t", "1 + K x"),
+    one("TensorRT-LLM", "acceptanceLength", "1 + a/d", "x"),
     one("TensorRT-LLM", "forced accepted tokens", "a/d", "1 + x"),
+    one(
+        "llama.cpp, mlx-vlm",
+        "draft_n_accepted / draft_n",
+        "a/t",
+        "1 + K x",
+    ),
+    one("ATOM", "average_tokens_per_forward", "1 + a/d", "x"),
+    one("omlx", "tokens_per_round", "1 + a/d", "x"),
+    one(
+        "MAX",
+        "acceptance_rate_per_position",
+        "mean over batches of 100 a_i/d",
+        "1 + sum of x_i/100, over batches",
+    ),
     one("papers", "E[tau]", "a/d", "1 + x"),
 ];

@@ -1,10 +1,9 @@
 //! From what servers count to acceptance lengths of every draft length.
 //!
-//! A server counts how many of its rounds of K drafts accept at least i of them, for every i. That
-//! is `S_i = P(tau >= i)` over the places where rounds of K drafts start, and
-//! `1 + S_1 + .. + S_k` is near what rounds of k drafts put out: these start at other places, so it is
-//! a prediction with a measured error and no identity. Where each round of each request is listed,
-//! almost every coin is known, and rounds of k drafts are replayed along the same text.
+//! A server counts how many of its rounds of K drafts accept at least i of them, for every i. Rounds of k
+//! drafts would start at other places; what follows for them is told with the range that the counts
+//! leave open, which is one number where k + 1 divides K + 1. Where each round of each request is
+//! listed, almost every coin is known, and rounds of k drafts are replayed along the same text.
 //!
 //! [`count()`] reads files of tools, and [`predict()`] says what follows.
 //!
@@ -33,13 +32,14 @@ mod definitions;
 mod notes;
 mod predict;
 mod readers;
+mod runs;
 mod steps;
 
-pub use best::{Costs, Settings};
+pub use best::{Costs, Settings, cost_of_throughput};
 pub use counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
 pub use data::{
     AtBatch, AtCost, AtLength, Best, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Note,
-    Served,
+    Served, TokensARound,
 };
 pub use definitions::{ToolDefinition, counters_definitions, tool_definitions};
 pub use predict::predict;

@@ -2,11 +2,12 @@
 
 use super::counted::{Counted, Rounds, Source};
 use super::data::Note;
+use super::predict::ENOUGH;
 
 /// Fewer requests than this make intervals that hardly hold.
 const FEW_REQUESTS: usize = 20;
 
-fn note(name: &str, says: impl Into<String>) -> Note {
+pub(super) fn note(name: &str, says: impl Into<String>) -> Note {
     Note {
         name: name.to_owned(),
         says: says.into(),
@@ -55,11 +56,12 @@ pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> 
         all.push(note("replayed", says));
     }
     match counted.clusters.len() {
-        1 => all.push(note(
-            "no-interval",
-            "Requests are not told apart, so there is no interval: vLLM tells them apart with \
-             --per-request-spec-decode-metrics detailed.",
+        1 if !counted.rates_alone => all.push(note(
+            "by-rounds",
+            "Requests are not told apart, or there is one: intervals are over rounds, as if these had nothing to do \
+             with each other, and are too narrow where one text is easier than another.",
         )),
+        1 => {}
         few if few < FEW_REQUESTS => all.push(note(
             "few-requests",
             format!("{few} requests are few: intervals may be too narrow."),
@@ -72,6 +74,34 @@ pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> 
         all.push(note("over-rounds", says));
     }
     all
+}
+
+/// What too few events support.
+pub(super) struct LeftOut {
+    pub(super) rounds: f64,
+    /// Whether rounds are enough for other lengths than the one that ran.
+    pub(super) is_enough: bool,
+    /// K, and the rounds that accepted all of K drafts, where these are too few to go beyond.
+    pub(super) beyond: Option<(usize, f64)>,
+}
+
+/// Says which lengths are left out, and from how many events on they are not.
+pub(super) fn left_out(of: &LeftOut) -> Option<Note> {
+    if !of.is_enough {
+        let says = format!(
+            "{:.0} rounds with drafts are too few: below {ENOUGH} no length but the one that ran is told, and \
+             none is advised.",
+            of.rounds
+        );
+        return Some(note("few-rounds", says));
+    }
+    of.beyond.map(|(length, count)| {
+        let says = format!(
+            "{count:.0} rounds accepted all of {length} drafts: nothing is told beyond K = {length} \
+             from fewer than {ENOUGH}."
+        );
+        note("few-whole-rounds", says)
+    })
 }
 
 /// Lists what no counter can say.

@@ -1,42 +1,47 @@
 //! From counts to acceptance lengths of every draft length.
 
-use super::best::{self, PREFIX_ERROR, Settings};
+use super::best::{self, Settings};
 use super::counted::{Counted, Rounds};
-use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served};
+use super::data::{
+    AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served, TokensARound,
+};
+use super::runs::Runs;
 use super::{changes, definitions, notes, steps};
 use specgap_statistics::curve::Curve;
 use specgap_statistics::{Clustered, Estimate};
 
-/// How far lengths up to 8 that counters of rounds of 3 drafts predict were off on six drafts, with
-/// the last conditional rate held.
-const EXTRAPOLATION_ERROR: [f64; 2] = [-0.0075, 0.0075];
+/// What ranges allow for coins that depend on where the round started: on the shipped heads the truth was up
+/// to .41% outside of them.
+const HEADS: f64 = 0.01;
 
-/// The lengths of those measurements.
-const MEASURED_TO: usize = 8;
-const MEASURED_FROM: usize = 3;
+/// The longest length that is asked for by default.
+const UP_TO: usize = 8;
+
+/// Fewer rounds than this tell no length but the one that ran, and fewer that accept all K drafts
+/// tell nothing beyond K: of 30 a third is known to half of itself.
+pub(super) const ENOUGH: f64 = 30.0;
 
 /// Up to this share of K that is not drafted, rates still go on beyond K.
 const HARDLY_SHORT: f64 = 0.01;
 
-/// What short rounds leave out is told as a bracket from this share of a length on: below, it is
-/// small beside the stated error.
-const LEFT_OUT: f64 = 0.0025;
-
-/// A bracket this near its middle, as a share, is no more open than the stated error.
-const SHUT: f64 = 1e-9;
+/// The 97.5% point of the normal law.
+const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// Reports what counts say of every draft length.
 ///
 /// # Formula
-/// With S_i the share of rounds that accept at least i drafts: `AL(k) = 1 + S_1 + .. + S_k` for k <= K,
-/// and beyond `AL(k) = AL(K) + S_K (h + h^2 + .. + h^(k - K))` with `h = S_K / S_(K - 1)`. Where
-/// every round of every request is listed, rounds of k <= K drafts are replayed instead, between two
-/// ends. Where rounds of `d < K` drafts on average leave places untried, the upper end adds
-/// `(K - d)(k - 1)/(K - 1)`: what they leave out at most, if all of it were accepted.
+/// A round of K drafts that accepts j of them puts out j + 1 tokens. Rounds of k drafts need
+/// `ceil((j + 1)/(k + 1))` for the same tokens, and of a wholly accepted round (j = K) the last may go on
+/// in the next. So `AL(k) = tokens / calls(k)` with calls between two ends, which meet where k + 1
+/// divides K + 1; the mean takes rounds as independent of each other, and the coin behind a wholly
+/// accepted one as likely as the last (`S_K / S_(K - 1)`). The range also holds
+/// `1 + S_1 + .. + S_k`, which is the truth where coins depend on the place within a round alone, and is
+/// 1% wider at both ends, for coins that depend on where the round started. Where
+/// every round of every request is listed, rounds of k <= K drafts are replayed instead.
 ///
 /// # Exactness
-/// Counted lengths are counts by counts. The others have a stated error or two ends; intervals are
-/// over requests (Student's t, clustered).
+/// Counted lengths are counts by counts. Intervals are over requests (Student's t, clustered), and over
+/// rounds where requests are not told apart; ranges are of models, and no intervals.
 #[must_use]
 pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
     let mut sorted = counted.clone();
@@ -45,33 +50,37 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
     }
     let counted = &sorted;
     let total = counted.total();
-    let served = served(counted, &total);
-    let mut lengths = lengths(counted, &total, settings);
+    let sums = Sums::new(counted, &total);
+    let mut lengths = sums.lengths(settings);
     if let Some(costs) = &settings.costs {
         for at in &mut lengths {
             at.speedup = costs.speedup(at.length, at.acceptance_length.mean);
         }
     }
+    let supported: &[AtLength] = if sums.are_enough() { &lengths } else { &[] };
     let best = settings
         .costs
         .as_ref()
-        .and_then(|costs| best::best(&lengths, costs));
+        .and_then(|costs| best::best(supported, costs));
     let advice = changes::changes(&lengths, best.as_ref(), counted.length);
-    let (by_batch, list) = best::by_batch(&lengths, &settings.by_batch);
+    let (by_batch, list) = best::by_batch(supported, &settings.by_batch);
     let by_cost = match (&settings.costs, settings.by_batch.is_empty()) {
-        (None, true) => best::by_cost(&lengths),
+        (None, true) => best::by_cost(supported),
         _ => Vec::new(),
     };
+    let mut notes = notes::notes(counted, &total, sums.short());
+    notes.extend(settings.cost_source.clone());
+    notes.extend(notes::left_out(&sums.left_out(settings)));
     CountersReport {
         schema: COUNTERS_SCHEMA,
         command: settings.command.clone(),
         source: counted.source,
         length: counted.length,
-        notes: notes::notes(counted, &total, short_share(counted, &total)),
-        served,
-        curve: curve(counted, &total),
-        lengths,
+        notes,
+        served: sums.served(),
+        curve: sums.curve(),
         groups: groups(counted, settings),
+        lengths,
         advice,
         best,
         by_cost,
@@ -115,27 +124,10 @@ fn groups(counted: &Counted, settings: &Settings) -> Vec<GroupCounts> {
     each.collect()
 }
 
-/// A ratio of sums over requests.
-fn ratio(counted: &Counted, of: impl Fn(&Rounds) -> (f64, f64) + Clone) -> Estimate {
-    Clustered::new(counted.clusters.iter().map(of)).estimate()
-}
-
 /// Accepted drafts and the bonus token by rounds, over requests.
 fn tokens_a_round(counted: &Counted) -> Clustered {
     let of = |one: &Rounds| (one.rounds + one.accepted, one.rounds);
     Clustered::new(counted.clusters.iter().map(of))
-}
-
-fn served(counted: &Counted, total: &Rounds) -> Served {
-    Served {
-        rounds: total.rounds,
-        requests: counted.by_request.then_some(counted.clusters.len()),
-        acceptance_length: tokens_a_round(counted).estimate(),
-        accepted_per_round: total.accepted / total.rounds,
-        acceptance_rate: (total.drafted.filter(|&drafted| drafted > 0.0))
-            .map(|drafted| total.accepted / drafted),
-        drafted_per_round: total.drafted.map(|drafted| drafted / total.rounds),
-    }
 }
 
 /// Rounds that accept at least i drafts; all of them for i = 0.
@@ -150,170 +142,239 @@ fn reached(one: &Rounds, place: usize) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The share of K that rounds do not draft.
-fn short_share(counted: &Counted, total: &Rounds) -> f64 {
-    let (Some(length), Some(drafted)) = (counted.length, total.drafted) else {
-        return 0.0;
-    };
-    (1.0 - drafted / (length as f64 * total.rounds)).max(0.0)
+/// Rounds that accept exactly i drafts.
+fn exactly(one: &Rounds, place: usize) -> f64 {
+    reached(one, place) - reached(one, place + 1)
 }
 
-fn curve(counted: &Counted, total: &Rounds) -> Option<Curve> {
-    let length = counted.length?;
-    total.reached.as_ref()?;
-    let marginal =
-        (1..=length).map(|place| ratio(counted, |one| (reached(one, place), one.rounds)));
-    let exactly = |count: usize| {
-        let above = if count < length {
-            reached(total, count + 1)
-        } else {
-            0.0
+/// Counts with their sums.
+struct Sums<'a> {
+    counted: &'a Counted,
+    total: &'a Rounds,
+    /// Where K and places are known.
+    runs: Option<Runs>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(counted: &'a Counted, total: &'a Rounds) -> Self {
+        let runs = counted
+            .length
+            .filter(|_| total.reached.is_some())
+            .map(|length| Runs {
+                exactly: (0..=length).map(|place| exactly(total, place)).collect(),
+                untried: total.drafted.map_or(0.0, |drafted| {
+                    (length as f64 * total.rounds - drafted).max(0.0)
+                }),
+                texts: if counted.by_request {
+                    counted.clusters.len() as f64
+                } else {
+                    0.0
+                },
+            });
+        Self {
+            counted,
+            total,
+            runs,
+        }
+    }
+
+    /// The share of K that rounds do not draft.
+    fn short(&self) -> f64 {
+        let (Some(length), Some(drafted)) = (self.counted.length, self.total.drafted) else {
+            return 0.0;
         };
-        (reached(total, count) - above) / total.rounds
-    };
-    Some(Curve {
-        length,
-        marginal: marginal.collect(),
-        acceptance_length: by_places(counted, length),
-        histogram: Some((0..=length).map(exactly).collect()),
-        rounds: (total.rounds.fract() == 0.0).then_some(total.rounds as u64),
-    })
-}
-
-/// 1 + S_1 + .. + S_k.
-fn by_places(counted: &Counted, length: usize) -> Estimate {
-    ratio(counted, |one| {
-        let tokens: f64 = (0..=length).map(|place| reached(one, place)).sum();
-        (tokens, one.rounds)
-    })
-}
-
-fn lengths(counted: &Counted, total: &Rounds, settings: &Settings) -> Vec<AtLength> {
-    let Some(longest) = counted.length else {
-        return Vec::new();
-    };
-    if total.reached.is_none() {
-        // Every round drafted K tokens, or K would not be known.
-        let mean = tokens_a_round(counted).estimate();
-        return vec![at(longest, mean, Kind::Counted, None)];
+        (1.0 - drafted / (length as f64 * self.total.rounds)).max(0.0)
     }
-    let all_steps = counted.clusters.iter().all(|one| one.steps.is_some());
-    let short = short_share(counted, total);
-    let up_to = settings.up_to.unwrap_or(MEASURED_TO).max(longest);
-    let mut all: Vec<AtLength> = (1..=longest)
-        .map(|length| match all_steps {
-            true => replayed(counted, length, longest),
-            false => from_places(counted, length, longest, short),
+
+    /// Whether there are rounds enough to advise of.
+    fn are_enough(&self) -> bool {
+        !self.counted.rates_alone && self.total.rounds >= ENOUGH
+    }
+
+    /// Whether rates may be taken on beyond K.
+    fn goes_beyond(&self, length: usize) -> bool {
+        self.are_enough() && self.short() <= HARDLY_SHORT && reached(self.total, length) >= ENOUGH
+    }
+
+    /// What was asked for and too few events support: rounds, K, and how many accepted all of K.
+    fn left_out(&self, settings: &Settings) -> notes::LeftOut {
+        let length = self.counted.length.filter(|_| self.runs.is_some());
+        notes::LeftOut {
+            rounds: self.total.rounds,
+            is_enough: self.are_enough() || self.counted.rates_alone,
+            beyond: length
+                .filter(|&length| {
+                    length < settings.up_to.unwrap_or(UP_TO) && !self.goes_beyond(length)
+                })
+                .filter(|_| self.are_enough() && self.short() <= HARDLY_SHORT)
+                .map(|length| (length, reached(self.total, length))),
+        }
+    }
+
+    /// A mean that moves by `moves[j]` with a round that accepts j, with its interval.
+    fn estimate(&self, mean: f64, moves: &[f64]) -> Estimate {
+        if self.counted.has_requests() {
+            let pair = |one: &Rounds| {
+                let by = moves.iter().enumerate();
+                let moved: f64 = by.map(|(place, by)| by * exactly(one, place)).sum();
+                (mean * one.rounds + moved, one.rounds)
+            };
+            let half = Clustered::new(self.counted.clusters.iter().map(pair)).estimate();
+            return Estimate::plus_minus(mean, (half.ci95[1] - half.ci95[0]) / 2.0);
+        }
+        if self.counted.rates_alone {
+            return Estimate::plus_minus(mean, 0.0);
+        }
+        let squares: f64 = (moves.iter().enumerate())
+            .map(|(place, by)| exactly(self.total, place) * by * by)
+            .sum();
+        Estimate::plus_minus(mean, NORMAL * squares.sqrt() / self.total.rounds)
+    }
+
+    /// The share of rounds times what each accepts, with its interval.
+    fn mean_of(&self, runs: &Runs, of: impl Fn(usize) -> f64) -> Estimate {
+        let each: Vec<f64> = (0..runs.exactly.len()).map(of).collect();
+        let sum: f64 = each
+            .iter()
+            .zip(&runs.exactly)
+            .map(|(by, count)| by * count)
+            .sum();
+        self.estimate(sum / self.total.rounds, &runs.centred(each))
+    }
+
+    /// Tokens a round of those that ran.
+    fn ran(&self) -> Estimate {
+        if self.counted.has_requests() {
+            return tokens_a_round(self.counted).estimate();
+        }
+        let mean = 1.0 + self.total.accepted / self.total.rounds;
+        match (&self.runs, self.counted.length) {
+            (Some(runs), _) => {
+                let of = self.mean_of(runs, |accepted| (accepted + 1) as f64);
+                Estimate::plus_minus(mean, (of.ci95[1] - of.ci95[0]) / 2.0)
+            }
+            // Of numbers from 0 to K with a mean none spread more than 0 and K themselves.
+            (None, Some(length)) => {
+                let most = (mean - 1.0) * (length as f64 + 1.0 - mean).max(0.0);
+                Estimate::plus_minus(mean, NORMAL * (most / self.total.rounds).sqrt())
+            }
+            (None, None) => Estimate::plus_minus(mean, 0.0),
+        }
+    }
+
+    fn served(&self) -> Served {
+        let total = self.total;
+        Served {
+            rounds: (!self.counted.rates_alone).then_some(total.rounds),
+            requests: (self.counted.by_request).then_some(self.counted.clusters.len()),
+            acceptance_length: self.ran(),
+            accepted_per_round: total.accepted / total.rounds,
+            acceptance_rate: (total.drafted.filter(|&drafted| drafted > 0.0))
+                .map(|drafted| total.accepted / drafted),
+            drafted_per_round: total.drafted.map(|drafted| drafted / total.rounds),
+        }
+    }
+
+    fn curve(&self) -> Option<Curve> {
+        let (runs, length) = (self.runs.as_ref()?, self.counted.length?);
+        let at_least =
+            |place: usize| self.mean_of(runs, |accepted| f64::from(u8::from(accepted >= place)));
+        let rounds = self.total.rounds;
+        Some(Curve {
+            length,
+            marginal: (1..=length).map(at_least).collect(),
+            acceptance_length: self.mean_of(runs, |accepted| (accepted + 1) as f64),
+            histogram: Some(runs.exactly.iter().map(|count| count / rounds).collect()),
+            rounds: (rounds.fract() == 0.0 && !self.counted.rates_alone).then_some(rounds as u64),
         })
-        .collect();
-    if short <= HARDLY_SHORT {
-        all.extend((longest + 1..=up_to).map(|length| beyond(counted, total, length, longest)));
     }
-    all
+
+    fn lengths(&self, settings: &Settings) -> Vec<AtLength> {
+        let Some(longest) = self.counted.length else {
+            return Vec::new();
+        };
+        let ran = at(longest, self.ran(), None, Kind::Counted);
+        let Some(runs) = &self.runs else {
+            // Every round drafted K tokens, or K would not be known.
+            return vec![ran];
+        };
+        let whole = self.mean_of(runs, |accepted| (accepted + 1) as f64);
+        let ran = match self.short() * longest as f64 {
+            short if short <= HARDLY_SHORT => at(longest, whole, None, Kind::Counted),
+            _ => self.by_runs(runs, longest),
+        };
+        if !self.are_enough() {
+            return vec![ran];
+        }
+        let listed = self.counted.clusters.iter().all(|one| one.steps.is_some());
+        let up_to = settings.up_to.unwrap_or(UP_TO).max(longest);
+        let up_to = if self.goes_beyond(longest) {
+            up_to
+        } else {
+            longest
+        };
+        (1..=up_to)
+            .map(|length| match length {
+                length if listed && length <= longest => self.replayed(length, longest, whole),
+                length if length == longest => ran.clone(),
+                length => self.by_runs(runs, length),
+            })
+            .collect()
+    }
+
+    /// What runs of accepted tokens tell.
+    fn by_runs(&self, runs: &Runs, length: usize) -> AtLength {
+        let found = runs.expected(length);
+        let [low, high] = runs.ends(length);
+        let (low, high) = (low * (1.0 - HEADS), high * (1.0 + HEADS));
+        let (low, high) = (low.max(1.0), high.min((length + 1) as f64));
+        let mean = self.estimate(found.mean, &found.moves);
+        let mean = Estimate::plus_minus(
+            found.mean.clamp(low, high),
+            (mean.ci95[1] - mean.ci95[0]) / 2.0,
+        );
+        let kind = if length > self.counted.length.unwrap_or(length) {
+            Kind::Extrapolated
+        } else {
+            Kind::Runs
+        };
+        at(length, mean, Some([low, high]), kind)
+    }
+
+    /// Rounds of `length` drafts along every request, between what unknown coins leave open, and how a
+    /// text is cut in its last round.
+    fn replayed(&self, length: usize, longest: usize, whole: Estimate) -> AtLength {
+        let steps = || (self.counted.clusters.iter()).filter_map(|one| one.steps.as_ref());
+        if length == longest && steps().all(|one| steps::ran(one, length)) {
+            return at(length, whole, None, Kind::Counted);
+        }
+        let (low, high): (Vec<_>, Vec<_>) =
+            steps().map(|one| steps::ends(one, length).into()).unzip();
+        let [low, high] = [(low, false), (high, true)].map(|(all, most)| {
+            let pairs = steps::extreme(&all, most).into_iter();
+            Clustered::new(pairs.map(|[tokens, rounds]| (tokens, rounds))).estimate()
+        });
+        let half = |one: &Estimate| (one.ci95[1] - one.ci95[0]) / 2.0;
+        let middle = Estimate::plus_minus(
+            f64::midpoint(low.mean, high.mean),
+            half(&low).max(half(&high)),
+        );
+        at(length, middle, Some([low.mean, high.mean]), Kind::Replayed)
+    }
 }
 
-fn at(length: usize, mean: Estimate, kind: Kind, stated_error: Option<[f64; 2]>) -> AtLength {
+fn at(length: usize, tokens: Estimate, range: Option<[f64; 2]>, kind: Kind) -> AtLength {
     AtLength {
         length,
-        acceptance_rate: (mean.mean - 1.0) / length as f64,
-        acceptance_length: mean,
+        acceptance_rate: (tokens.mean - 1.0) / length as f64,
+        acceptance_length: TokensARound {
+            mean: tokens.mean,
+            ci95: tokens.ci95,
+            range,
+        },
         kind,
-        stated_error,
         speedup: None,
     }
-}
-
-/// A length between two ends, or the one number where they meet.
-fn between(length: usize, [low, high]: [Estimate; 2], met: (Kind, Option<[f64; 2]>)) -> AtLength {
-    if high.mean - low.mean <= SHUT * high.mean {
-        return at(length, low, met.0, met.1);
-    }
-    let mean = f64::midpoint(low.mean, high.mean);
-    let half = |one: &Estimate| (one.ci95[1] - one.ci95[0]) / 2.0;
-    let half = half(&low).max(half(&high));
-    let open = Estimate {
-        between: Some([low.mean, high.mean]),
-        ..Estimate::plus_minus(mean, half)
-    };
-    at(length, open, Kind::Bracket, None)
-}
-
-/// Rounds of `length` drafts along every request, between what unknown coins leave open, and how a
-/// text is cut in its last round.
-fn replayed(counted: &Counted, length: usize, longest: usize) -> AtLength {
-    let steps = || counted.clusters.iter().filter_map(|one| one.steps.as_ref());
-    if length == longest && steps().all(|one| steps::ran(one, length)) {
-        return at(length, by_places(counted, length), Kind::Counted, None);
-    }
-    let (low, high): (Vec<_>, Vec<_>) = steps().map(|one| steps::ends(one, length).into()).unzip();
-    let ends = [(low, false), (high, true)].map(|(all, most)| {
-        let pairs = steps::extreme(&all, most).into_iter();
-        Clustered::new(pairs.map(|[tokens, rounds]| (tokens, rounds))).estimate()
-    });
-    between(length, ends, (Kind::Bracket, None))
-}
-
-/// 1 + S_1 + .. + S_k, with what short rounds leave out as an upper end.
-fn from_places(counted: &Counted, length: usize, longest: usize, short: f64) -> AtLength {
-    let low = by_places(counted, length);
-    let met = if length == longest {
-        (Kind::Counted, None)
-    } else {
-        let measured = longest <= MEASURED_TO;
-        (Kind::Prefix, measured.then_some(PREFIX_ERROR))
-    };
-    let missing = short * longest as f64;
-    let share = (length - 1) as f64 / (longest.max(2) - 1) as f64;
-    let more = (missing * share).min(length as f64 + 1.0 - low.mean);
-    if more <= LEFT_OUT * low.mean {
-        return at(length, low, met.0, met.1);
-    }
-    let high = Estimate {
-        mean: low.mean + more,
-        ci95: low.ci95.map(|end| end + more),
-        ..low
-    };
-    between(length, [low, high], met)
-}
-
-/// Beyond K with the last conditional rate held.
-fn beyond(counted: &Counted, total: &Rounds, length: usize, longest: usize) -> AtLength {
-    let [before, last] = [longest - 1, longest].map(|place| reached(total, place) / total.rounds);
-    let held = if before > 0.0 { last / before } else { 0.0 };
-    // h + h^2 + .. + h^m, and how fast it changes with h.
-    let (mut sum, mut slope, mut power) = (0.0, 0.0, 1.0);
-    for step in 1..=length - longest {
-        slope += step as f64 * power;
-        power *= held;
-        sum += power;
-    }
-    let mean = by_places(counted, longest).mean + last * sum;
-    // Linearised: sums of a request with the same rounds below them.
-    let of_last = sum
-        + if before > 0.0 {
-            last * slope / before
-        } else {
-            0.0
-        };
-    let of_before = if before > 0.0 {
-        last * slope * held / before
-    } else {
-        0.0
-    };
-    let error = ratio(counted, |one| {
-        let tokens: f64 = (0..=longest).map(|place| reached(one, place)).sum();
-        let moved = of_last * reached(one, longest) - of_before * reached(one, longest - 1);
-        (tokens + moved, one.rounds)
-    });
-    let half = (error.ci95[1] - error.ci95[0]) / 2.0;
-    let estimate = Estimate::plus_minus(mean, half);
-    let measured = longest >= MEASURED_FROM && length <= MEASURED_TO;
-    at(
-        length,
-        estimate,
-        Kind::Extrapolated,
-        measured.then_some(EXTRAPOLATION_ERROR),
-    )
 }
 
 #[cfg(test)]
@@ -328,6 +389,7 @@ mod tests {
             length: Some(length),
             by_request: clusters.len() > 1,
             clusters,
+            rates_alone: false,
             groups: Vec::new(),
             notes: Vec::new(),
         }
@@ -343,23 +405,109 @@ mod tests {
         }
     }
 
+    /// Run lengths by hand: 30 rounds of 3 that accept all, 20 that accept 1, 50 that accept none.
     #[test]
-    fn short_rounds_leave_a_bracket() {
-        // 20 of 100 rounds drafted 1 of 3, and 12 of these accepted it.
-        let all = counted(vec![rounds(&[70.0, 40.0, 25.0], 100.0, 260.0)], 3);
+    fn runs_of_accepted_tokens_bound_every_length() {
+        let all = counted(vec![rounds(&[50.0, 30.0, 30.0], 100.0, 300.0)], 3);
         let report = predict(&all, &Settings::default());
-        assert_eq!(report.lengths.len(), 3);
-        assert_eq!(report.lengths[0].kind, Kind::Prefix);
-        let ends = |at: &AtLength| at.acceptance_length.between.unwrap();
-        for (at, [low, high]) in report.lengths[1..].iter().zip([[2.1, 2.3], [2.35, 2.75]]) {
-            assert_eq!(at.kind, Kind::Bracket);
-            let [found_low, found_high] = ends(at);
-            assert!(
-                (found_low - low).abs() < 1e-12 && (found_high - high).abs() < 1e-12,
-                "{at:?}"
-            );
+        let ends = |length: usize| {
+            let [low, high] = report.lengths[length - 1].acceptance_length.ends();
+            [low / (1.0 - HEADS), high / (1.0 + HEADS)].map(|end| (end * 1e9).round() / 1e9)
+        };
+        let digits = |ends: [f64; 2]| ends.map(|end| (end * 1e9).round() / 1e9);
+        let tokens = 30.0 * 4.0 + 20.0 * 2.0 + 50.0;
+        // 4 tokens are two rounds of one draft, whatever follows: K + 1 = 2 (k + 1). Coins by place give 1.5.
+        assert_eq!(report.lengths[0].kind, Kind::Runs);
+        assert_eq!(ends(1), digits([1.5, tokens / 130.0]));
+        assert!((report.lengths[0].acceptance_length.mean - tokens / 130.0).abs() < 1e-12);
+        // Of rounds of two 4 tokens take two, or one and what the next leaves room for.
+        assert_eq!(ends(2), digits([tokens / 130.0, tokens / 100.0]));
+        assert_eq!(report.lengths[2].kind, Kind::Counted);
+        assert_eq!(report.lengths[2].acceptance_length.range, None);
+        // Beyond K: all coins behind whole rounds fail, or all come up.
+        assert_eq!(ends(4), digits([tokens / 100.0, tokens / 70.0]));
+        assert_eq!(report.lengths.len(), 8);
+    }
+
+    #[test]
+    fn short_rounds_leave_more_open() {
+        // 20 of 100 rounds drafted 1 of 3, and 12 of these accepted it.
+        let all = counted(vec![rounds(&[70.0, 40.0, 35.0], 100.0, 260.0)], 3);
+        let whole = counted(vec![rounds(&[70.0, 40.0, 35.0], 100.0, 300.0)], 3);
+        let [short, whole] = [all, whole].map(|all| predict(&all, &Settings::default()));
+        // Nothing is told beyond K of rounds that were cut, and K itself did not run.
+        assert_eq!(short.lengths.len(), 3);
+        assert_eq!(short.lengths[2].kind, Kind::Runs);
+        for (short, whole) in short.lengths.iter().zip(&whole.lengths).take(2) {
+            let [low, high] = short.acceptance_length.ends();
+            let [least, most] = whole.acceptance_length.ends();
+            assert!(low <= least && most <= high, "{short:?} {whole:?}");
         }
-        assert!(report.notes.iter().any(|note| note.name == "short-rounds"));
+        // All that is untried may have been accepted.
+        let [low, high] = short.lengths[2].acceptance_length.ends();
+        assert!((low - 2.45 * (1.0 - HEADS)).abs() < 1e-12, "{low}");
+        assert!(high >= 2.45 + 0.4, "{high}");
+        assert!(short.notes.iter().any(|note| note.name == "short-rounds"));
+    }
+
+    /// Few rounds tell no other length, and no length is advised of them.
+    #[test]
+    fn few_events_tell_nothing() {
+        let settings = Settings {
+            costs: Some(Costs::ratio(0.05)),
+            ..Settings::default()
+        };
+        let of = |histogram: &[f64]| {
+            let length = histogram.len() - 1;
+            let total: f64 = histogram.iter().sum();
+            let all = Rounds::of_histogram(histogram, Some(total * length as f64));
+            predict(&counted(vec![all], length), &settings)
+        };
+        let ten = of(&[9.0, 0.0, 0.0, 1.0]);
+        assert_eq!((ten.lengths.len(), ten.lengths[0].length), (1, 3));
+        assert!(ten.best.is_none() && ten.by_cost.is_empty());
+        assert_eq!(ten.notes.last().unwrap().name, "few-rounds");
+        // 43 rounds of which 3 accept all: nothing beyond.
+        let some = of(&[39.0, 1.0, 0.0, 3.0]);
+        assert_eq!(some.lengths.len(), 3);
+        assert!(some.best.unwrap().length <= 3);
+        assert_eq!(some.notes.last().unwrap().name, "few-whole-rounds");
+        // Lengths 5 and 6 are as quick to .1%: the least of them.
+        let tie = of(&[6000.0, 4190.0, 2940.0, 2060.0, 1440.0, 3370.0]);
+        assert_eq!(tie.best.unwrap().length, 5);
+        assert!(tie.advice.is_empty());
+    }
+
+    /// The estimate is that of independent rounds, and its derivative that of small changes.
+    #[test]
+    fn expected_tokens_move_as_they_say() {
+        let runs = |exactly: &[f64]| Runs {
+            exactly: exactly.to_vec(),
+            untried: 0.0,
+            texts: 0.0,
+        };
+        let counts = [900.0, 500.0, 300.0, 150.0, 400.0];
+        let all: f64 = counts.iter().sum();
+        for length in [1, 2, 3, 4, 6, 9] {
+            let found = runs(&counts).expected(length);
+            for place in 0..counts.len() {
+                let mut more = counts;
+                more[place] += 0.5;
+                let mut less = counts;
+                less[place] -= 0.5;
+                let slope = runs(&more).expected(length).mean - runs(&less).expected(length).mean;
+                let said = found.moves[place] / all;
+                assert!(
+                    (slope - said).abs() < 1e-6,
+                    "{length} {place}: {slope} {said}"
+                );
+            }
+            let [low, high] = runs(&counts).ends(length);
+            assert!(low <= found.mean && found.mean <= high, "{length}");
+        }
+        // Rounds of K are what ran.
+        let mean = runs(&counts).expected(4).mean;
+        assert!((mean - (900.0 + 1000.0 + 900.0 + 600.0 + 2000.0) / all).abs() < 1e-12);
     }
 
     /// A group's numbers are those of its requests by themselves, and none depends on their order.
@@ -461,16 +609,15 @@ mod tests {
             let step = |&(drafted, accepted): &(usize, usize)| Step { drafted, accepted };
             Rounds::of_steps(all.iter().map(step).collect())
         };
-        let clusters = vec![steps(&[(2, 2), (2, 2), (2, 0)]), steps(&[(2, 1), (2, 2)])];
+        // Ten times each, or no other length is told.
+        let both = [steps(&[(2, 2), (2, 2), (2, 0)]), steps(&[(2, 1), (2, 2)])];
+        let clusters: Vec<Rounds> = (0..20).map(|at| both[at % 2].clone()).collect();
         let report = predict(&counted(clusters, 2), &Settings::default());
         // 7 tokens in 4 or 5 rounds of one. Of the other, 1 0 1 1 ?, the text may end at each of the
         // last three: (1 0) (1 ..), 3 tokens of 2 rounds at least; (1 0) (1 1) (? ..), 6 of 3 at most.
         let one = &report.lengths[0];
-        assert_eq!(one.kind, Kind::Bracket);
-        assert_eq!(
-            one.acceptance_length.between,
-            Some([10.0 / 7.0, 13.0 / 7.0])
-        );
+        assert_eq!(one.kind, Kind::Replayed);
+        assert_eq!(one.acceptance_length.ends(), [10.0 / 7.0, 13.0 / 7.0]);
         let two = &report.lengths[1];
         assert_eq!(
             (two.kind, two.acceptance_length.mean),
@@ -500,9 +647,9 @@ mod tests {
         let report = predict(&all, &settings);
         let lengths: Vec<usize> = report.by_batch.iter().map(|at| at.best.length).collect();
         // At 0.4: 1.8/1.4 = 1.286, 2.4/1.8 = 1.333, 2.88/2.2 = 1.309.
-        assert_eq!(lengths, [8, 2, 2, 0]);
+        assert_eq!(lengths, [6, 2, 2, 0]);
         let list = report.num_speculative_tokens_per_batch_size;
-        assert_eq!(list, [[1, 7, 8], [8, 63, 2], [64, 64, 0]]);
+        assert_eq!(list, [[1, 7, 6], [8, 63, 2], [64, 64, 0]]);
     }
 
     #[test]

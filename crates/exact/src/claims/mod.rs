@@ -11,6 +11,7 @@ mod baseline;
 mod blocks;
 mod claim;
 mod codes;
+mod counted;
 mod family;
 mod frontier;
 mod laws;
@@ -69,6 +70,7 @@ pub fn ledger() -> Vec<Claim> {
         trees::CLAIMS,
         traversal::CLAIMS,
         lists::CLAIMS,
+        counted::CLAIMS,
     ]
     .concat()
 }

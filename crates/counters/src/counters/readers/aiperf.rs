@@ -5,9 +5,9 @@
 //! the name j; `total_spec_decode_steps`, `total_draft_tokens` and `total_accepted_draft_tokens` are
 //! metrics whose `avg` is the sum; a record has `spec_decode_acceptance`.
 
+use super::forms;
 use super::json::{histogram, number, objects};
 use super::read::Text;
-use super::requests;
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
         is_one.then(|| summary(fields)).transpose()
     })?;
     if summaries.is_empty() {
-        return requests::read(files, Source::Aiperf);
+        return forms::read(files, Source::Aiperf);
     }
     let total = Rounds::sum(&summaries);
     let mut read = Counted::of(Source::Aiperf);

@@ -1,25 +1,107 @@
 //! JSON and JSON Lines, in which several tools say what was counted.
 
+use super::forms;
 use super::read::Text;
 use crate::counters::counted::{CountersError, MOST_DRAFTS, Source};
 use serde_json::{Deserializer, Map, Value};
 
-/// A document and the name of its place.
-type Document = (String, Value);
+/// A document, and where it stands.
+pub(super) struct Document {
+    pub(super) place: String,
+    pub(super) value: Value,
+    /// Which response it is a chunk of, where a server streamed it.
+    pub(super) stream: Option<usize>,
+}
 
-/// The documents of a file: one, a list's entries, or one a line. Each is read when it is asked for.
+/// Tells whether a text is JSON, or a stream of server-sent events: logs may begin with a bracket too.
+pub(super) fn is_it(text: &str) -> bool {
+    let behind = |text: &str| text.trim_start().starts_with(['{', '[', ']', '"']);
+    text.starts_with('{') || text.strip_prefix('[').is_some_and(behind) || is_stream(text)
+}
+
+/// The fields that a line of a stream begins with.
+const EVENTS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
+
+fn is_stream(text: &str) -> bool {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    EVENTS.iter().any(|name| first.starts_with(name)) && text.contains("data:")
+}
+
+/// The documents of a file: one, a list's entries, one a line, or the chunks of streams. Each is read
+/// when it is asked for.
 pub(super) fn documents<'a>(
     file: &'a Text<'_>,
-) -> impl Iterator<Item = Result<Document, CountersError>> + 'a {
+) -> Box<dyn Iterator<Item = Result<Document, CountersError>> + 'a> {
     let text = file.text.trim_start_matches('\u{feff}');
+    if is_stream(text) {
+        return Box::new(chunks(file, text));
+    }
+    let document = |place, value| Document {
+        place,
+        value: captured(value),
+        stream: None,
+    };
     let values = Deserializer::from_str(text).into_iter::<Value>();
-    values.enumerate().flat_map(|(index, value)| match value {
-        Err(error) => vec![Err(file.refused(format!("is no JSON: {error}")))],
-        Ok(Value::Array(entries)) => {
-            let named = |(at, value)| Ok((format!("entry {}", at + 1), value));
-            entries.into_iter().enumerate().map(named).collect()
+    Box::new(
+        values
+            .enumerate()
+            .flat_map(move |(index, value)| match value {
+                Err(error) => vec![Err(file.refused(format!("is no JSON: {error}")))],
+                Ok(Value::Array(entries)) => {
+                    let entries = entries.into_iter().enumerate();
+                    let named = |(at, value)| Ok(document(format!("entry {}", at + 1), value));
+                    entries.map(named).collect()
+                }
+                Ok(value) => vec![Ok(document(format!("record {}", index + 1), value))],
+            }),
+    )
+}
+
+/// A proxy's capture has the response under `data`.
+fn captured(value: Value) -> Value {
+    match value {
+        Value::Object(mut fields) if fields.len() == 1 => match fields.remove("data") {
+            Some(data @ Value::Object(_)) => data,
+            Some(data) => Value::Object(Map::from_iter([("data".to_owned(), data)])),
+            None => Value::Object(fields),
+        },
+        value => value,
+    }
+}
+
+/// Chunks of streams, one behind the other: each ends with `[DONE]`, or where the id changes.
+fn chunks<'a>(
+    file: &'a Text<'_>,
+    text: &'a str,
+) -> impl Iterator<Item = Result<Document, CountersError>> + 'a {
+    let (mut stream, mut id) = (0, None::<Value>);
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let data = line.trim().strip_prefix("data:")?.trim();
+        if data == "[DONE]" {
+            (stream, id) = (stream + 1, None);
+            return None;
         }
-        Ok(value) => vec![Ok((format!("record {}", index + 1), value))],
+        let value = match serde_json::from_str::<Value>(data) {
+            Ok(value) => value,
+            Err(error) => {
+                return Some(Err(
+                    file.refused(format!("line {}: is no JSON: {error}", index + 1))
+                ));
+            }
+        };
+        let own = value
+            .get("id")
+            .or_else(|| value.pointer("/meta_info/id"))
+            .cloned();
+        if own.is_some() && id.is_some() && own != id {
+            stream += 1;
+        }
+        id = own.or(id.take());
+        Some(Ok(Document {
+            place: format!("line {}", index + 1),
+            value,
+            stream: Some(stream),
+        }))
     })
 }
 
@@ -31,7 +113,7 @@ pub(super) fn objects<T>(
     let mut found = Vec::new();
     for file in files {
         for document in documents(file) {
-            let (place, value) = document?;
+            let Document { place, value, .. } = document?;
             if let Value::Object(fields) = &value {
                 let one = of(fields);
                 found.extend(one.map_err(|message| file.refused(format!("{place}: {message}")))?);
@@ -44,7 +126,7 @@ pub(super) fn objects<T>(
 /// Tells which tool the documents are of.
 pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     for document in documents(file) {
-        let (_, value) = document?;
+        let Document { value, .. } = document?;
         let Value::Object(fields) = &value else {
             continue;
         };
@@ -58,38 +140,17 @@ pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
         if fields.keys().any(|name| name.starts_with("spec_decode_")) {
             return Ok(Source::VllmBench);
         }
-        if record(&value).is_some() {
-            return Ok(Source::VllmRequests);
+        if let Some(source) = forms::source(&value) {
+            return Ok(source);
         }
     }
-    Err(file.refused(
+    let tools = Source::ALL.map(Source::words);
+    Err(file.refused(format!(
         "has no counts of speculative decoding: no metrics.speculative_decoding (vLLM has it with \
-         --per-request-spec-decode-metrics detailed), no spec_decode_num_drafts (vllm bench serve), \
-         no pooled_spec_decode_acceptance_histogram (aiperf)",
-    ))
-}
-
-/// The record of a request in a response, with the name of its field.
-pub(super) fn record(value: &Value) -> Option<(&'static str, &Map<String, Value>)> {
-    let places = [
-        (
-            "metrics.speculative_decoding",
-            "/metrics/speculative_decoding",
-        ),
-        (
-            "response.body.metrics.speculative_decoding",
-            "/response/body/metrics/speculative_decoding",
-        ),
-        ("spec_decode_acceptance", "/spec_decode_acceptance"),
-        ("speculative_decoding", "/speculative_decoding"),
-        ("", ""),
-    ];
-    places.into_iter().find_map(|(name, pointer)| {
-        let fields = value.pointer(pointer)?.as_object()?;
-        let known =
-            fields.contains_key("acceptance_histogram") || fields.contains_key("per_step_accepted");
-        known.then_some((name, fields))
-    })
+         --per-request-spec-decode-metrics detailed), no spec_verify_ct (SGLang), no \
+         spec_decode_num_drafts (vllm bench serve); these are read: {}",
+        tools.join("; ")
+    )))
 }
 
 /// A number from 0 on, which a count is.

@@ -4,9 +4,14 @@
 //! acceptance = 0.57576 (  171 accepted /   297 generated), mean len =  2.73`; older servers write
 //! `draft acceptance rate = 0.57576 (  171 accepted /   297 generated)` and no more. At trace
 //! verbosity `acc per pos = (0.800, 0.600)` follows.
+//!
+//! Behind it stand `statistics` lines, one a drafter, which count everything since the server started:
+//! `#gen drafts` are rounds, `#gen tokens` and `#acc tokens` drafted and accepted ones. What a line has
+//! more than the one before it is the request's, to the round.
 
 use super::read::{Text, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
+use std::collections::BTreeMap;
 
 /// What begins a line, behind the server's own prefix.
 const LINE: &str = "draft acceptance";
@@ -18,7 +23,8 @@ const LENGTHS: [&str; 2] = ["mean len = ", "mean acceptance length = "];
 const PLACES: [&str; 2] = ["acc per pos = (", "acceptance rate per position = ("];
 
 pub(super) fn is_it(text: &str) -> bool {
-    text.lines().any(|line| accepted(line).is_some())
+    text.lines()
+        .any(|line| accepted(line).is_some() || statistics(line).is_some())
 }
 
 /// What a line says of a request.
@@ -80,50 +86,163 @@ fn lines(file: &Text<'_>) -> Vec<Line> {
     all
 }
 
-pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
+/// What a drafter has counted since the server started.
+struct Statistics<'a> {
+    drafter: &'a str,
+    rounds: f64,
+    drafted: f64,
+    accepted: f64,
+    rates: Option<Vec<f64>>,
+}
+
+fn statistics(line: &str) -> Option<Statistics<'_>> {
+    let (_, rest) = line.split_once("statistics ")?;
+    let (drafter, rest) = rest.split_once(':')?;
+    let count = |name: &str| {
+        let (_, rest) = rest.split_once(name)?;
+        let word = rest
+            .trim_start_matches([' ', '='])
+            .split([',', ' '])
+            .next()?;
+        word.parse::<u64>().ok().map(|count| count as f64)
+    };
+    let rates = rest.split_once("#acc rate/pos = (").and_then(|(_, list)| {
+        let (list, _) = list.split_once(')')?;
+        list.split(',')
+            .map(|rate| rate.trim().parse().ok())
+            .collect()
+    });
+    Some(Statistics {
+        drafter: drafter.trim(),
+        rounds: count("#gen drafts")?,
+        drafted: count("#gen tokens")?,
+        accepted: count("#acc tokens")?,
+        rates,
+    })
+}
+
+/// What the statistics count of one drafter: of each request, if every line of a request has one behind
+/// it that agrees, or of all together.
+struct Known {
+    requests: Option<Vec<Rounds>>,
+    total: Rounds,
+    /// Other drafters, which had rounds too.
+    others: Vec<String>,
+}
+
+fn known(
+    file: &Text<'_>,
+    lines: &[Line],
+    chosen: &[(String, String)],
+) -> Result<Option<Known>, CountersError> {
+    let all: Vec<Statistics<'_>> = file.text.lines().filter_map(statistics).collect();
+    let mut last: BTreeMap<&str, f64> = BTreeMap::new();
+    for one in &all {
+        last.insert(one.drafter, one.rounds);
+    }
+    let most = last.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    let Some((&most, _)) = most.filter(|(_, rounds)| **rounds > 0.0) else {
+        return Ok(None);
+    };
+    let drafter = match chosen.first() {
+        None => most,
+        Some((_, name)) if last.contains_key(name.as_str()) => name,
+        Some((key, name)) => {
+            let names: Vec<&str> = last.keys().copied().collect();
+            return Err(file.refused(format!(
+                "no drafter is {key}={name}; there are {}",
+                names.join(", ")
+            )));
+        }
+    };
+    let mut before = [0.0; 3];
+    let mut parts: Vec<Rounds> = Vec::new();
+    for one in all.iter().filter(|one| one.drafter == drafter) {
+        let now = [one.rounds, one.drafted, one.accepted];
+        // A server that started again counts from 0.
+        if now.iter().zip(before).any(|(now, before)| *now < before) {
+            before = [0.0; 3];
+        }
+        let [rounds, drafted, accepted] = [0, 1, 2].map(|at| now[at] - before[at]);
+        // Rates are of everything so far.
+        let rates = one.rates.as_ref().filter(|_| before[0] == 0.0);
+        if rounds > 0.0 {
+            parts.push(Rounds {
+                rounds,
+                drafted: Some(drafted),
+                accepted,
+                reached: rates.map(|rates| by_rates(rates, rounds, DIGIT)),
+                steps: None,
+            });
+        }
+        before = now;
+    }
+    let agrees = |(line, part): (&&Line, &mut Rounds)| {
+        if let Some(rates) = &line.rates {
+            part.reached = Some(by_rates(rates, part.rounds, DIGIT));
+        }
+        (line.accepted, Some(line.drafted)) == (part.accepted, part.drafted)
+    };
+    let drafted: Vec<&Line> = lines.iter().filter(|line| line.drafted > 0.0).collect();
+    let total = Rounds::sum(&parts);
+    let agree = drafted.len() == parts.len() && drafted.iter().zip(&mut parts).all(agrees);
+    let others = last
+        .iter()
+        .filter(|(name, rounds)| **name != drafter && **rounds > 0.0);
+    Ok(Some(Known {
+        requests: agree.then_some(parts),
+        total,
+        others: others.map(|(name, _)| (*name).to_owned()).collect(),
+    }))
+}
+
+/// Rates by place have three digits.
+const DIGIT: f64 = 0.0005;
+
+pub(super) fn read(
+    files: &[Text<'_>],
+    chosen: &[(String, String)],
+) -> Result<Counted, CountersError> {
     let mut read = Counted {
         by_request: true,
         ..Counted::of(Source::LlamaCppLog)
     };
+    let mut totals = Vec::new();
+    let mut rounded = false;
     let mut without = Vec::new();
     for file in files {
         let lines = lines(file);
-        if lines.is_empty() {
+        let known = known(file, &lines, chosen)?;
+        if lines.is_empty() && known.is_none() {
             return Err(file.refused(format!("has no line of the server that says {LINE}")));
         }
-        for line in &lines {
-            let Some(length) = line.length else {
-                return Err(file.refused(unknown(&lines, line.number)));
-            };
-            if line.accepted == 0.0 {
-                without.push(line.drafted);
-                continue;
-            }
-            if length <= 1.0 {
-                return Err(file.refused(format!(
-                    "line {}: {} drafts are accepted, and the mean length is {length}, without any",
-                    line.number, line.accepted
-                )));
-            }
-            let rounds = (line.accepted / (length - 1.0)).round().max(1.0);
-            if rounds > line.drafted {
-                return Err(file.refused(format!(
-                    "line {}: {} accepted drafts at a mean length of {length} are {rounds} rounds, \
-                     and {} tokens are drafted",
-                    line.number, line.accepted, line.drafted
-                )));
-            }
-            let one = Rounds {
-                rounds,
-                drafted: Some(line.drafted),
-                accepted: line.accepted,
-                reached: line.rates.as_ref().map(|rates| by_rates(rates, rounds)),
-                steps: None,
-            };
-            one.check()
-                .map_err(|message| file.refused(format!("line {}: {message}", line.number)))?;
-            read.clusters.push(one);
+        if let Some(known) = &known
+            && !known.others.is_empty()
+        {
+            let words = format!(
+                "Other drafters had rounds too, which are not counted: {}; --where drafter=NAME takes one.",
+                known.others.join(", ")
+            );
+            read.notes.push(("other-drafters", words));
         }
+        match known {
+            Some(Known {
+                requests: Some(requests),
+                ..
+            }) => read.clusters.extend(requests),
+            Some(known) if lines.iter().any(|line| line.length.is_none()) || lines.is_empty() => {
+                totals.push(known.total);
+            }
+            _ => {
+                rounded = true;
+                of_lines(file, &lines, &mut read, &mut without)?;
+            }
+        }
+    }
+    if !totals.is_empty() {
+        totals.append(&mut read.clusters);
+        read.clusters.push(Rounds::sum(&totals));
+        read.by_request = false;
     }
     // Whose number of rounds no length tells.
     let sum = |of: fn(&Rounds) -> f64| read.clusters.iter().map(of).sum::<f64>();
@@ -144,11 +263,56 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
             steps: None,
         });
     }
-    let words = "The log has no number of drafts: it is accepted drafts by the mean length less 1, \
-        which is printed with two digits, so that lengths are off by up to .005; GET /metrics of the \
-        server (--metrics) has whole counts.";
-    read.notes.push(("rounded", words.to_owned()));
+    if rounded {
+        let words = "The lines of requests have no number of drafts: it is accepted drafts by the mean length less \
+            1, which is printed with two digits, so that lengths are off by up to .005; GET /metrics of the \
+            server (--metrics) has whole counts, and so have the statistics lines of newer servers.";
+        read.notes.push(("rounded", words.to_owned()));
+    }
     Ok(read)
+}
+
+/// What the lines of requests say by themselves.
+fn of_lines(
+    file: &Text<'_>,
+    lines: &[Line],
+    read: &mut Counted,
+    without: &mut Vec<f64>,
+) -> Result<(), CountersError> {
+    for line in lines {
+        let Some(length) = line.length else {
+            return Err(file.refused(unknown(lines, line.number)));
+        };
+        if line.accepted == 0.0 {
+            without.push(line.drafted);
+            continue;
+        }
+        if length <= 1.0 {
+            return Err(file.refused(format!(
+                "line {}: {} drafts are accepted, and the mean length is {length}, without any",
+                line.number, line.accepted
+            )));
+        }
+        let rounds = (line.accepted / (length - 1.0)).round().max(1.0);
+        if rounds > line.drafted {
+            return Err(file.refused(format!(
+                "line {}: {} accepted drafts at a mean length of {length} are {rounds} rounds, \
+                 and {} tokens are drafted",
+                line.number, line.accepted, line.drafted
+            )));
+        }
+        let one = Rounds {
+            rounds,
+            drafted: Some(line.drafted),
+            accepted: line.accepted,
+            reached: (line.rates.as_ref()).map(|rates| by_rates(rates, rounds, 0.0)),
+            steps: None,
+        };
+        one.check()
+            .map_err(|message| file.refused(format!("line {}: {message}", line.number)))?;
+        read.clusters.push(one);
+    }
+    Ok(())
 }
 
 /// Says what can be known of lines without a mean length.

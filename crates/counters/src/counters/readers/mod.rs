@@ -1,13 +1,16 @@
 //! Files of tools, each told by what is in it, to what was counted.
 
 mod aiperf;
+mod forms;
 mod json;
 mod llama_cpp_log;
+mod omlx_log;
 mod prometheus;
 mod read;
 mod requests;
 mod speculators;
 mod vllm_bench;
+mod vllm_log;
 
 pub use read::Text;
 
@@ -16,7 +19,7 @@ use super::counted::{Counted, CountersError, Source};
 /// Tells which tool a file is of, by what is in it.
 fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
-    if text.starts_with(['{', '[']) {
+    if json::is_it(text) {
         return json::told(file);
     }
     if speculators::is_it(text) {
@@ -25,6 +28,12 @@ fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     // Logs may quote anything, so that their own line decides.
     if llama_cpp_log::is_it(text) {
         return Ok(Source::LlamaCppLog);
+    }
+    if vllm_log::is_it(text) {
+        return Ok(Source::VllmLog);
+    }
+    if omlx_log::is_it(text) {
+        return Ok(Source::OmlxLog);
     }
     if prometheus::is_it(text) {
         return Ok(Source::Prometheus);
@@ -77,19 +86,23 @@ pub fn count(
             )));
         }
     }
-    if !chosen.is_empty() && !matches!(source, Source::Prometheus | Source::Speculators) {
+    let chooses = [Source::Prometheus, Source::Speculators, Source::LlamaCppLog];
+    if !chosen.is_empty() && !chooses.contains(&source) {
         return Err(CountersError::Together(format!(
-            "⟨where⟩ chooses labels of Prometheus or columns of a table; {} is of {source}",
+            "⟨where⟩ chooses labels of Prometheus, columns of a table, or the drafter of a log of \
+             llama.cpp; {} is of {source}",
             first.name
         )));
     }
     let read = match source {
         Source::Prometheus => prometheus::read(files, chosen)?,
-        Source::VllmRequests => requests::read(files, source)?,
         Source::VllmBench => vllm_bench::read(files)?,
         Source::Aiperf => aiperf::read(files)?,
-        Source::LlamaCppLog => llama_cpp_log::read(files)?,
+        Source::LlamaCppLog => llama_cpp_log::read(files, chosen)?,
         Source::Speculators => speculators::read(files, chosen)?,
+        Source::VllmLog => vllm_log::read(files)?,
+        Source::OmlxLog => omlx_log::read(files)?,
+        _ => forms::read(files, source)?,
     };
     checked(read, files)
 }

@@ -1,7 +1,9 @@
-//! Counters of vLLM and of llama.cpp's server, as Prometheus reads them.
+//! Counters of servers, as Prometheus reads them.
 //!
 //! Looked up in vLLM (`vllm/v1/spec_decode/metrics.py` at ee4ceaae) and in llama.cpp's server as of
-//! b10902, which has the same four names behind `llamacpp:`. A client of Prometheus writes `_total`
+//! b10902, which has the same four names behind `llamacpp:`. TensorRT-LLM counts what it drafted and
+//! accepted at each `token_position`; SGLang 0.5.23 its verifying calls, beside all generated tokens;
+//! MAX observes each batch's rate by position, in percent. A client of Prometheus writes `_total`
 //! behind a counter's name, and may write `_created` beside it, which is a time.
 
 use super::read::{Text, place};
@@ -10,6 +12,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What all names have.
 const COMMON: &str = "spec_decode_num_";
+
+/// SGLang's count of rounds, and TensorRT-LLM's counts by place.
+const CALLS: &str = "spec_verify_calls";
+const TRIED: &str = "spec_decode_drafted_tokens";
+const ACCEPTED: &str = "spec_decode_accepted_tokens";
+
+/// MAX's histogram of batches' rates, in percent.
+const RATES: &str = "spec_decode_acceptance_rate_per_position";
+
+/// Names of series that are read; SGLang's own for tokens and requests are only beside its calls.
+const READ: [&str; 7] = [
+    COMMON,
+    CALLS,
+    TRIED,
+    ACCEPTED,
+    RATES,
+    "sglang:generation_tokens",
+    "sglang:num_requests",
+];
+
+/// Tells whether a series is read.
+fn is_read(name: &str) -> bool {
+    let is_bucket = name.ends_with("_bucket");
+    READ.iter().any(|own| name.contains(own)) && !name.ends_with("_created") && !is_bucket
+}
 
 /// Gauges of SGLang, which are means of the last second and no counts.
 const MEANS: &str = "spec_accept_length";
@@ -20,7 +47,7 @@ type Series = BTreeMap<(String, BTreeMap<String, String>), f64>;
 pub(super) fn is_it(text: &str) -> bool {
     let counter = |line: &str| {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
-        name.contains(COMMON) || name.ends_with(MEANS)
+        is_read(name) || name.ends_with(MEANS)
     };
     text.lines().any(|line| counter(line.trim_start())) || text.trim_start().starts_with("# HELP ")
 }
@@ -54,6 +81,19 @@ pub(super) fn read(
         chosen.iter().all(fits)
     });
     let rounds = summed(&series, chosen).map_err(|message| last.refused(message))?;
+    let has = |name: &str| series.keys().any(|(own, _)| own.contains(name));
+    let rates_alone = has(RATES) && !has(COMMON);
+    if rates_alone {
+        let words = "MAX observes each batch's rate, so that these are means over batches, large and small \
+            alike, and no counts: nothing is told of lengths that did not run.";
+        notes.push(("rates-alone", words.to_owned()));
+    }
+    if has(CALLS) {
+        let words = "SGLang counts calls, and tokens of all requests: accepted drafts are tokens less calls \
+            less the prompt's own token of each request, and what a text cuts off at its end is not in \
+            them. K and places are not counted; meta_info of /generate has them by request.";
+        notes.push(("by-tokens", words.to_owned()));
+    }
     for label in ["engine", "instance"] {
         let values: BTreeSet<_> = values(&series, label).collect();
         if values.len() > 1 {
@@ -69,6 +109,7 @@ pub(super) fn read(
     }
     Ok(Counted {
         clusters: vec![rounds],
+        rates_alone,
         notes,
         ..Counted::of(Source::Prometheus)
     })
@@ -88,7 +129,7 @@ fn parsed(file: &Text<'_>) -> Result<Series, CountersError> {
         let line = line.trim();
         let name = line.split(['{', ' ', '\t']).next().unwrap_or_default();
         means |= name.ends_with(MEANS);
-        if line.starts_with('#') || !name.contains(COMMON) || name.ends_with("_created") {
+        if line.starts_with('#') || !is_read(name) {
             continue;
         }
         let read =
@@ -100,11 +141,11 @@ fn parsed(file: &Text<'_>) -> Result<Series, CountersError> {
             return Err(file.refused(format!("line {}: {message}", index + 1)));
         }
     }
-    if series.is_empty() && means {
+    if means && !series.keys().any(|(name, _)| name.contains("spec_")) {
         return Err(file.refused(
             "has SGLang's gauges alone, which are means of the last moments: the number of drafts \
-             is not counted, so no acceptance length of a run follows; log the text and its two \
-             log-probabilities for `specgap length`",
+             is not counted, so no acceptance length of a run follows; newer servers count \
+             sglang:spec_verify_calls_total, and meta_info of /generate has the rounds of each request",
         ));
     }
     if series.is_empty() {
@@ -154,10 +195,10 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
     let count: f64 = value
         .parse()
         .map_err(|_| format!("{value:?} is no value of a counter"))?;
-    if !(count.is_finite() && count >= 0.0) {
+    if !(count.is_finite() && count >= 0.0) || value.is_empty() {
         return Err(format!("is {count}; a counter is finite and from 0 on"));
     }
-    if count.fract() != 0.0 {
+    if count.fract() != 0.0 && !line.contains(RATES) {
         return Err(format!(
             "is {count}; rounds and tokens are whole: give the counters themselves"
         ));
@@ -216,7 +257,7 @@ fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String
     }
     let prefixes: BTreeSet<&str> = series
         .keys()
-        .filter_map(|(name, _)| Some(name.split_once(COMMON)?.0))
+        .filter_map(|(name, _)| Some(name.split_once("spec_")?.0))
         .collect();
     if prefixes.len() > 1 {
         let names: Vec<_> = prefixes.into_iter().collect();
@@ -224,6 +265,10 @@ fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String
             "has counters of several servers ({}); give one server a file",
             names.join(", ")
         ));
+    }
+    let other = calls(series).or_else(|| rates(series).transpose());
+    if let Some(other) = other.or_else(|| by_place_tried(series).transpose()) {
+        return other;
     }
     let (mut rounds, mut drafted, mut accepted) = (None, None, None);
     let mut places = Vec::new();
@@ -260,4 +305,90 @@ fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String
         reached,
         steps: None,
     })
+}
+
+/// The sum of a counter over all labels; none where it is not there.
+fn sum(series: &Series, what: &str) -> Option<f64> {
+    let mut of = series
+        .iter()
+        .filter(|((name, _), _)| name.contains(what))
+        .peekable();
+    of.peek()?;
+    Some(of.map(|(_, count)| count).sum())
+}
+
+/// The sums of a counter by the place in a round.
+fn by_place(series: &Series, what: &str) -> Result<Vec<f64>, String> {
+    let mut places = Vec::new();
+    for ((_, labels), count) in series.iter().filter(|((name, _), _)| name.contains(what)) {
+        let names = ["token_position", "position", "pos"];
+        let position = names.iter().find_map(|name| labels.get(*name));
+        let position = position.ok_or_else(|| format!("{what} has no label position"))?;
+        *place(&mut places, position)? += count;
+    }
+    Ok(places)
+}
+
+/// SGLang's calls, which are rounds of unknown length.
+fn calls(series: &Series) -> Option<Result<Rounds, String>> {
+    let rounds = sum(series, CALLS)?;
+    let tokens = sum(series, "sglang:generation_tokens");
+    let of = |tokens: f64| {
+        let accepted = tokens - sum(series, "sglang:num_requests").unwrap_or(0.0) - rounds;
+        if accepted < 0.0 {
+            return Err(format!(
+                "counts {rounds} calls and only {tokens} tokens; give two dumps, between which all \
+                 requests had drafts"
+            ));
+        }
+        Ok(Rounds {
+            rounds,
+            accepted,
+            ..Rounds::default()
+        })
+    };
+    let lacks =
+        || "lacks sglang:generation_tokens_total, which the tokens of its calls follow from";
+    Some(tokens.ok_or_else(|| lacks().to_owned()).and_then(of))
+}
+
+/// TensorRT-LLM's counts of what was tried at each place.
+fn by_place_tried(series: &Series) -> Result<Option<Rounds>, String> {
+    let tried = by_place(series, TRIED)?;
+    let Some(&rounds) = tried.first() else {
+        return Ok(None);
+    };
+    let reached = by_place(series, ACCEPTED)?;
+    Ok(Some(Rounds {
+        rounds,
+        drafted: Some(tried.iter().sum()),
+        accepted: reached.iter().sum(),
+        reached: Some(reached),
+        steps: None,
+    }))
+}
+
+/// MAX's means over batches of the rates at each place: one round stands for all.
+fn rates(series: &Series) -> Result<Option<Rounds>, String> {
+    let sums = by_place(series, &format!("{RATES}_sum"))?;
+    let counts = by_place(series, &format!("{RATES}_count"))?;
+    if sums.is_empty() {
+        return Ok(None);
+    }
+    let of = |(place, &sum): (usize, &f64)| {
+        let count = counts.get(place).copied().filter(|&count| count > 0.0);
+        let count =
+            count.ok_or_else(|| format!("{RATES}_count has nothing at position {place}"))?;
+        let rate = sum / count / 100.0;
+        (rate <= 1.0).then_some(rate).ok_or_else(|| {
+            format!("{RATES}: is {rate} at position {place}; a rate is at most 100 percent")
+        })
+    };
+    let reached: Vec<f64> = sums.iter().enumerate().map(of).collect::<Result<_, _>>()?;
+    Ok(Some(Rounds {
+        rounds: 1.0,
+        accepted: reached.iter().sum(),
+        reached: Some(reached),
+        ..Rounds::default()
+    }))
 }

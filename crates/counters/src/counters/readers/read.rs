@@ -46,12 +46,14 @@ pub(super) fn place<'a>(places: &'a mut Vec<f64>, position: &str) -> Result<&'a 
         .ok_or_else(|| format!("position {position:?} has no place"))
 }
 
-/// Counts of places, from their rates by round: whole where the rates have all digits.
-pub(super) fn by_rates(rates: &[f64], rounds: f64) -> Vec<f64> {
+/// Counts of places, from their rates by round, which are printed within `digit`: whole where that
+/// tells.
+pub(super) fn by_rates(rates: &[f64], rounds: f64, digit: f64) -> Vec<f64> {
+    let slack = 1e-9 * rounds.max(1.0) + 1e-6 + digit * rounds;
     let count = |rate: &f64| {
         let count = rate * rounds;
         let whole = count.round();
-        if (count - whole).abs() <= 1e-9 * rounds.max(1.0) + 1e-6 {
+        if (count - whole).abs() <= slack && slack < 0.5 {
             whole
         } else {
             count

@@ -4,75 +4,13 @@
 //! `--per-request-spec-decode-metrics summary` has the histogram, `detailed` also each step. aiperf's
 //! records have the same fields, and the histogram as an object.
 
-use super::json::{documents, histogram, number, numbers, record};
-use super::read::{self, Text};
-use crate::counters::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
+use super::forms::Record;
+use super::json::{histogram, number, numbers};
+use crate::counters::counted::{MOST_DRAFTS, Rounds, Step};
 use serde_json::{Map, Value};
 
-pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, CountersError> {
-    let mut read = Counted {
-        by_request: true,
-        ..Counted::of(source)
-    };
-    let mut without = 0;
-    for file in files {
-        for document in documents(file) {
-            let (place, value) = document?;
-            let Some((field, fields)) = record(&value) else {
-                without += 1;
-                continue;
-            };
-            let refused = |message: String| {
-                let dot = if field.is_empty() { "" } else { "." };
-                file.refused(format!("{place}: {field}{dot}{message}"))
-            };
-            let group =
-                group(&value).map_err(|message| file.refused(format!("{place}: {message}")))?;
-            let (rounds, most) = request(fields).map_err(refused)?;
-            match (read.length, most) {
-                (Some(one), Some(other)) if one != other => {
-                    return Err(refused(format!(
-                        "num_spec_tokens: is {other}, and {one} in others; give one length at a time"
-                    )));
-                }
-                (_, Some(most)) => read.length = Some(most),
-                _ => {}
-            }
-            read.clusters.push(rounds);
-            read.groups.push(group);
-        }
-    }
-    if read.clusters.is_empty() {
-        return Err(read::refused(
-            files,
-            "no response says what it accepted; start vLLM with \
-             --per-request-spec-decode-metrics detailed, and ask for n = 1",
-        ));
-    }
-    if without > 0 {
-        let words = format!(
-            "{without} of the records do not say what they accepted (n above 1, an error, or a \
-             response without usage), and do not count."
-        );
-        read.notes.push(("not-counted", words));
-    }
-    Ok(read)
-}
-
-/// The field `group` of a record: the workload that the request is of.
-fn group(value: &Value) -> Result<Option<String>, String> {
-    match value.get("group") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(name)) if !name.trim().is_empty() => Ok(Some(name.trim().to_owned())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(other) => Err(format!(
-            "group: is {other}; give the workload's name as a text, or leave it out"
-        )),
-    }
-}
-
 /// The rounds of one request, and K if it says so.
-fn request(fields: &Map<String, Value>) -> Result<(Rounds, Option<usize>), String> {
+pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
     let most = number(fields, "num_spec_tokens")?.filter(|&most| most > 0.0);
     if let Some(most) = most.filter(|&most| most > MOST_DRAFTS as f64) {
         return Err(format!(
@@ -115,7 +53,11 @@ fn request(fields: &Map<String, Value>) -> Result<(Rounds, Option<usize>), Strin
         Some(rounds.rounds),
     )?;
     differs("num_draft_tokens", drafted, rounds.drafted)?;
-    Ok((rounds, most.map(|most| most as usize)))
+    Ok(Record {
+        rounds,
+        length: most.map(|most| most as usize),
+        ..Record::default()
+    })
 }
 
 /// Every round in order, where they are listed.

@@ -86,7 +86,7 @@ fn row<'a>(of: &impl Fn(&str) -> Option<&'a str>) -> Result<Rounds, String> {
         rounds,
         drafted: number("num_draft_tokens")?,
         accepted: need("num_accepted_tokens")?,
-        reached: (!rates.is_empty()).then(|| by_rates(&rates, rounds)),
+        reached: (!rates.is_empty()).then(|| by_rates(&rates, rounds, 0.0)),
         steps: None,
     };
     row.check()?;

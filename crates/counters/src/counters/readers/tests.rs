@@ -394,3 +394,239 @@ fn a_tool_can_be_named() {
     assert!("vllm".parse::<Source>().unwrap_err().contains("prometheus"));
     assert!(count(&[], None, &[]).is_err());
 }
+
+/// Files of other tools, each with its tool, K, rounds, and accepted drafts.
+#[test]
+fn every_tool_that_counts() {
+    let meta = r#"{"text": "..", "meta_info": {"id": "a", "completion_tokens": 106, "spec_accept_length": 2.465,
+        "spec_num_correct_drafts": 63, "spec_num_proposed_drafts": 215, "spec_verify_ct": 43,
+        "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 3]}}"#;
+    let openai = r#"{"choices": [{"message": {}}], "sglext": {"spec_tokens_details": {"spec_verify_ct": 43,
+        "spec_num_correct_drafts": 63, "spec_num_proposed_drafts": 215,
+        "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 3]}}}"#;
+    let old = r#"{"meta_info": {"spec_verify_ct": 40, "completion_tokens": 100}}"#;
+    let mlx = r#"{"timings": {"predicted_n": 2, "draft_rounds": 1, "draft_n": 7, "draft_n_accepted": 6}}"#;
+    let atom =
+        r#"{"total_draft_tokens": 300, "distribution": {"0": 30, "1": 25, "2": 15, "3": 30}}"#;
+    let mlc = r#"{"spec_decode": {"draft_count": [100, 100, 100], "accept_count": [70, 45, 30]}}"#;
+    let iterations = r#"[{"iter": 0, "specDecodingStats": {"numDraftTokens": 12, "numAcceptedTokens": 7,
+        "numRequestsWithDraftTokens": 4}}, {"iter": 1, "specDecodingStats": {"numDraftTokens": 12,
+        "numAcceptedTokens": 5, "numRequestsWithDraftTokens": 4}}]"#;
+    let choices = r#"{"choices": [{"stats": {"acceptance_histogram": [8, 0, 6, 6]}}]}"#;
+    let capture = format!("{{\"data\": {REQUEST}}}");
+    let timings = r#"{"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}}"#;
+    let log = "INFO SpecDecoding metrics: Mean acceptance length: 2.37, Accepted throughput: 8.90 tokens/s, \
+        Accepted: 89 tokens, Drafted: 195 tokens, Per-position acceptance rate: 0.600, 0.462, 0.308, Avg Draft \
+        acceptance rate: 45.6%\n";
+    let omlx = "vlm_mtp stats: request=e2af rounds=1079 accepted=1414/2158 (65.5%) tokens_per_round=2.31\n";
+    let bench = r#"{"backend": "sglang", "completed": 100, "accept_length": 2.45}"#;
+    let cases: [(&str, Source, Option<usize>, f64, f64); 14] = [
+        (meta, Source::SglangRequests, Some(5), 43.0, 63.0),
+        (openai, Source::SglangRequests, Some(5), 43.0, 63.0),
+        (old, Source::SglangRequests, None, 40.0, 60.0),
+        (mlx, Source::MlxVlm, Some(7), 1.0, 6.0),
+        (atom, Source::Atom, Some(3), 100.0, 145.0),
+        (mlc, Source::Mlc, Some(3), 100.0, 145.0),
+        (iterations, Source::TensorrtLlm, Some(3), 8.0, 12.0),
+        (choices, Source::VllmRequests, Some(3), 20.0, 30.0),
+        (&capture, Source::VllmRequests, Some(3), 43.0, 10.0),
+        (timings, Source::LlamaCpp, None, 134.0, 65.0),
+        (log, Source::VllmLog, Some(3), 65.0, 89.0),
+        (omlx, Source::OmlxLog, Some(2), 1079.0, 1414.0),
+        (bench, Source::SglangBench, None, 1.0, 1.4500000000000002),
+        // A mean length of no places.
+        (
+            "SpecDecoding metrics: Mean acceptance length: 2.50, Accepted: 150 tokens, Drafted: 290 tokens",
+            Source::VllmLog,
+            None,
+            100.0,
+            150.0,
+        ),
+    ];
+    for (text, source, length, rounds, accepted) in cases {
+        let counted = read_one(text);
+        assert_eq!((counted.source, counted.length), (source, length), "{text}");
+        let total = counted.total();
+        assert_eq!((total.rounds, total.accepted), (rounds, accepted), "{text}");
+        assert_eq!(counted.rates_alone, source == Source::SglangBench);
+    }
+    let places = read_one(log).total().reached;
+    assert_eq!(places, Some(vec![39.0, 30.0, 20.0]));
+    for (text, words) in [
+        (
+            r#"{"meta_info": {"spec_verify_ct": 43, "spec_num_correct_drafts": 63,
+            "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 2]}}"#,
+            "spec_verify_ct: is 43",
+        ),
+        (
+            r#"{"meta_info": {"spec_verify_ct": 43}}"#,
+            "completion_tokens: is missing",
+        ),
+        (
+            r#"{"timings": {"draft_n": 347, "draft_n_accepted": 65}}"#,
+            "stream = true",
+        ),
+        (
+            r#"{"timings": {"predicted_n": 60, "draft_n": 347, "draft_n_accepted": 65}}"#,
+            "predicted_n only 60",
+        ),
+        (
+            r#"{"request_perf_metrics": {"speculative_decoding": {"total_accepted_draft_tokens": 3,
+            "total_draft_tokens": 9}}}"#,
+            "numRequestsWithDraftTokens",
+        ),
+        (r#"{"accept_length": 0.0}"#, "no mean of tokens a round"),
+        (
+            "SpecDecoding metrics: Accepted: 9 tokens, Drafted: 290 tokens",
+            "lacks the number of rounds",
+        ),
+        ("vlm_mtp stats: rounds=3", "line 1: lacks accepted="),
+        ("data: {\"a\": 1}\n", "no counts of speculative decoding"),
+        ("data: {\n", "line 1: is no JSON"),
+    ] {
+        refused(&[text], &[words]);
+    }
+}
+
+/// Streams: the last chunk has the counts, and llama.cpp's chunks tell every round.
+#[test]
+fn streamed_responses() {
+    let vllm = format!(
+        "data: {{\"id\":\"c\",\"choices\":[]}}\n\ndata: {}\n\ndata: [DONE]\n",
+        REQUEST.replace('\n', " ")
+    );
+    let counted = read_as(Source::VllmRequests, 3, &format!("{vllm}{vllm}"));
+    assert_eq!((counted.clusters.len(), counted.total().rounds), (2, 86.0));
+    let chunk = |tokens: u32, drafted: u32, accepted: u32| {
+        format!(
+            "data: {{\"choices\": [], \"timings\": {{\"predicted_n\": {tokens}, \"draft_n\": {drafted}, \
+             \"draft_n_accepted\": {accepted}}}}}\n\n"
+        )
+    };
+    let one = [
+        chunk(1, 0, 0),
+        chunk(4, 3, 2),
+        chunk(5, 6, 2),
+        chunk(9, 9, 5),
+    ]
+    .concat();
+    let counted = read_as(Source::LlamaCpp, 3, &one);
+    let steps = counted.clusters[0].steps.as_ref().unwrap();
+    let accepted: Vec<usize> = steps.iter().map(|step| step.accepted).collect();
+    assert_eq!(accepted, [2, 0, 3]);
+    // Two answers one behind the other, and one with tokens between rounds, where is not known.
+    assert_eq!(read_one(&format!("{one}{one}")).clusters.len(), 2);
+    let gaps = [
+        chunk(1, 0, 0),
+        chunk(4, 3, 2),
+        chunk(9, 3, 2),
+        chunk(10, 6, 2),
+    ]
+    .concat();
+    let counted = read_as(Source::LlamaCpp, 3, &gaps);
+    assert_eq!(
+        (counted.total().rounds, &counted.clusters[0].steps),
+        (2.0, &None)
+    );
+    let sglang = |id: &str, rounds: u32, accepted: u32| {
+        format!(
+            "data: {{\"meta_info\": {{\"id\": \"{id}\", \"spec_verify_ct\": {rounds}, \
+             \"spec_num_correct_drafts\": {accepted}, \"spec_num_proposed_drafts\": {}}}}}\n\n",
+            3 * rounds
+        )
+    };
+    let both = [
+        sglang("a", 1, 1),
+        sglang("a", 5, 8),
+        sglang("b", 2, 3),
+        sglang("b", 7, 9),
+    ]
+    .concat();
+    let counted = read_as(Source::SglangRequests, 3, &both);
+    let rounds: Vec<f64> = counted.clusters.iter().map(|one| one.rounds).collect();
+    assert_eq!(rounds, [5.0, 7.0]);
+}
+
+/// Statistics lines of llama.cpp have the rounds, of each request where every line has one.
+#[test]
+fn statistics_of_llama_cpp() {
+    let request = "[53409] slot print_timing: id  1 | draft acceptance = 0.64479 (  167 accepted /   259 \
+        generated), mean acceptance length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n";
+    let statistics = "[53409] statistics     draft-eagle3: #calls(b,g,a) =    1     87     87, #gen drafts =  \
+        87, #acc drafts =    70, #gen tokens =    259, #acc tokens =   167\n";
+    let both = format!("{request}{statistics}");
+    let counted = read_as(Source::LlamaCppLog, 3, &both);
+    let total = counted.total();
+    assert_eq!(
+        (total.rounds, total.reached),
+        (87.0, Some(vec![70.0, 55.0, 42.0]))
+    );
+    assert!(counted.by_request && !has_note(&counted, "rounded"));
+    // A second request counts what it added.
+    let second = request
+        .replace("167 acc", " 30 acc")
+        .replace("259\n", "259")
+        .replace("/   259", "/    60");
+    let second = second.replace("(0.805, 0.632, 0.483)", "(0.700, 0.500, 0.300)");
+    let later = statistics
+        .replace("87,", "107,")
+        .replace("259", "319")
+        .replace("167", "197");
+    let counted = read_one(&format!("{both}{second}{later}"));
+    let rounds: Vec<f64> = counted.clusters.iter().map(|one| one.rounds).collect();
+    assert_eq!(rounds, [87.0, 20.0]);
+    assert_eq!(counted.clusters[1].reached, Some(vec![14.0, 10.0, 6.0]));
+    // Older lines have no length; the statistics of the drafter with most rounds stand for all.
+    let older = "[1] draft acceptance rate = 0.69811 (  111 accepted /   159 generated)\n\
+        [1] statistics ngram-mod: #gen drafts = 7, #acc drafts = 7, #gen tokens = 448, #acc tokens = 90\n\
+        [1] statistics draft-mtp: #gen drafts = 1308, #acc drafts = 1134, #gen tokens = 2602, #acc tokens = 2031\n";
+    let counted = read_one(older);
+    let total = counted.total();
+    assert_eq!((total.rounds, total.accepted), (1308.0, 2031.0));
+    assert!(has_note(&counted, "other-drafters") && !counted.by_request);
+    let other = chosen(older, "drafter", "ngram-mod").unwrap().total();
+    assert_eq!((other.rounds, other.accepted), (7.0, 90.0));
+    let message = chosen(older, "drafter", "eagle").unwrap_err().to_string();
+    assert!(
+        message.contains("there are draft-mtp, ngram-mod"),
+        "{message}"
+    );
+}
+
+/// Prometheus of servers that count otherwise than vLLM.
+#[test]
+fn other_servers_metrics() {
+    let tensorrt = "trtllm_spec_decode_num_draft_tokens_total{engine_type=\"pytorch\"} 280\n\
+        trtllm_spec_decode_drafted_tokens_total{token_position=\"0\"} 100\n\
+        trtllm_spec_decode_drafted_tokens_total{token_position=\"1\"} 100\n\
+        trtllm_spec_decode_drafted_tokens_total{token_position=\"2\"} 80\n\
+        trtllm_spec_decode_accepted_tokens_total{token_position=\"0\"} 70\n\
+        trtllm_spec_decode_accepted_tokens_total{token_position=\"1\"} 45\n\
+        trtllm_spec_decode_accepted_tokens_total{token_position=\"2\"} 30\n";
+    let total = read_as(Source::Prometheus, 3, tensorrt).total();
+    assert_eq!((total.rounds, total.drafted), (100.0, Some(280.0)));
+    assert_eq!(total.reached, Some(vec![70.0, 45.0, 30.0]));
+    let sglang = "sglang:generation_tokens_total{model_name=\"m\"} 24550.0\n\
+        sglang:num_requests_total{model_name=\"m\"} 50.0\n\
+        sglang:spec_verify_calls_total{model_name=\"m\"} 10000.0\n\
+        sglang:spec_accept_length{model_name=\"m\"} 2.45\n";
+    let counted = read_one(sglang);
+    assert_eq!((counted.length, counted.total().accepted), (None, 14500.0));
+    assert!(has_note(&counted, "by-tokens"));
+    refused_with(
+        sglang,
+        r#"
+            generation_tokens => other_tokens -> lacks sglang:generation_tokens_total
+            24550.0 => 9000.0 -> counts 10000 calls and only 9000 tokens
+        "#,
+    );
+    let max = "maxserve_spec_decode_acceptance_rate_per_position_bucket{position=\"0\",le=\"+Inf\"} 4\n\
+        maxserve_spec_decode_acceptance_rate_per_position_sum{position=\"0\"} 300.5\n\
+        maxserve_spec_decode_acceptance_rate_per_position_count{position=\"0\"} 4\n\
+        maxserve_spec_decode_acceptance_rate_per_position_sum{position=\"1\"} 200\n\
+        maxserve_spec_decode_acceptance_rate_per_position_count{position=\"1\"} 4\n";
+    let counted = read_as(Source::Prometheus, 2, max);
+    assert!(counted.rates_alone);
+    assert_eq!(counted.total().reached, Some(vec![0.75125, 0.5]));
+    refused_with(max, r#"300.5 => 500 -> at most 100 percent"#);
+}

@@ -33,7 +33,7 @@ fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
     let drafted = of("draft_tokens")?.or(of("num_draft_tokens")?);
     let rates = numbers(fields, "spec_decode_per_position_acceptance_rates")?;
     let reached = rates.filter(|rates| !rates.is_empty());
-    let reached = reached.map(|rates| by_rates(&rates, rounds));
+    let reached = reached.map(|rates| by_rates(&rates, rounds, 0.0));
     let accepted = of("accepted_tokens")?.or(of("num_accepted_tokens")?);
     let accepted = accepted.ok_or("lacks spec_decode_accepted_tokens")?;
     let run = Rounds {

@@ -1,0 +1,505 @@
+//! Records that tools write into JSON, each told by its own fields, wherever it stands in a document.
+
+use super::json::{Document, documents, histogram, number, numbers};
+use super::read::{self, Text};
+use super::requests;
+use crate::counters::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
+use serde_json::{Map, Value};
+
+type Fields = Map<String, Value>;
+
+/// What one record says.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) rounds: Rounds,
+    /// K, where the record says it.
+    pub(super) length: Option<usize>,
+    /// What has to be known of it.
+    pub(super) note: Option<(&'static str, &'static str)>,
+    /// Whether there are rates and no counts.
+    pub(super) rates_alone: bool,
+}
+
+impl Record {
+    fn of(rounds: Rounds) -> Self {
+        Self {
+            rounds,
+            ..Self::default()
+        }
+    }
+}
+
+/// A record of a tool.
+struct Form {
+    source: Source,
+    /// The fields that tell it: one of each.
+    marks: &'static [&'static [&'static str]],
+    /// Whether it is of one request.
+    by_request: bool,
+    read: fn(&Fields) -> Result<Record, String>,
+}
+
+/// All forms; the first whose fields are there is taken.
+///
+/// Looked up: vLLM 0.30's page on acceptance metrics by request; SGLang 0.5.23's `meta_info` and `sglext`,
+/// and `benchmark/bench_serving`; TensorRT-LLM's `executor/types.h` (`SpecDecodingStats`) and its choice
+/// blocks as aiperf reads them; llama.cpp's server as of b10902 and mlx-vlm, which has rounds beside the
+/// same names; ATOM's `/debug/mtp_stats`; MLC's `spec_decode` metrics.
+const FORMS: [Form; 9] = [
+    Form {
+        source: Source::VllmRequests,
+        marks: &[&["acceptance_histogram", "per_step_accepted"]],
+        by_request: true,
+        read: requests::request,
+    },
+    Form {
+        source: Source::SglangRequests,
+        marks: &[&["spec_verify_ct"]],
+        by_request: true,
+        read: sglang,
+    },
+    Form {
+        source: Source::MlxVlm,
+        marks: &[&["draft_rounds"], &["draft_n_accepted"]],
+        by_request: true,
+        read: mlx_vlm,
+    },
+    Form {
+        source: Source::LlamaCpp,
+        marks: &[&["draft_n"], &["draft_n_accepted"]],
+        by_request: true,
+        read: llama_cpp,
+    },
+    Form {
+        source: Source::TensorrtLlm,
+        marks: &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]],
+        by_request: false,
+        read: tensorrt_llm,
+    },
+    Form {
+        source: Source::TensorrtLlm,
+        marks: &[&["total_accepted_draft_tokens"], &["total_draft_tokens"]],
+        by_request: true,
+        read: |_| {
+            Err(
+                "lacks the number of rounds: these metrics count tokens alone; \
+                 specDecodingStats.numRequestsWithDraftTokens of GET /metrics has it, and \
+                 trtllm_spec_decode_drafted_tokens_total of Prometheus"
+                    .to_owned(),
+            )
+        },
+    },
+    Form {
+        source: Source::Atom,
+        marks: &[&["distribution"], &["total_draft_tokens"]],
+        by_request: false,
+        read: |fields| {
+            let counts = histogram(fields, "distribution")?.unwrap_or_default();
+            let drafted = number(fields, "total_draft_tokens")?;
+            Ok(Record::of(Rounds::of_histogram(&counts, drafted)))
+        },
+    },
+    Form {
+        source: Source::Mlc,
+        marks: &[&["draft_count"], &["accept_count"]],
+        by_request: false,
+        read: mlc,
+    },
+    Form {
+        source: Source::SglangBench,
+        marks: &[&["accept_length"]],
+        by_request: false,
+        read: sglang_bench,
+    },
+];
+
+impl Form {
+    fn of(fields: &Fields) -> Option<&'static Self> {
+        let has = |mark: &&[&str]| mark.iter().any(|name| fields.contains_key(*name));
+        FORMS.iter().find(|form| form.marks.iter().all(has))
+    }
+}
+
+/// Records are not looked for deeper than this.
+const DEEPEST: usize = 6;
+
+/// Finds the records of a document, with their places.
+fn find<'a>(
+    value: &'a Value,
+    place: String,
+    depth: usize,
+    found: &mut Vec<(String, &'a Fields, &'static Form)>,
+) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(form) = Form::of(fields) {
+                found.push((place, fields, form));
+            } else if depth < DEEPEST {
+                for (name, value) in fields.iter().filter(|(_, value)| !value.is_string()) {
+                    let dot = if place.is_empty() { "" } else { "." };
+                    find(value, format!("{place}{dot}{name}"), depth + 1, found);
+                }
+            }
+        }
+        Value::Array(entries) if depth < DEEPEST => {
+            // Log-probabilities of tokens are lists of numbers, and long.
+            let objects = entries
+                .iter()
+                .enumerate()
+                .filter(|(_, entry)| entry.is_object());
+            for (at, entry) in objects {
+                find(entry, format!("{place}[{at}]"), depth + 1, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Tells the tool of the first record in a document.
+pub(super) fn source(value: &Value) -> Option<Source> {
+    let mut found = Vec::new();
+    find(value, String::new(), 0, &mut found);
+    found.first().map(|(_, _, form)| form.source)
+}
+
+/// What was read so far.
+struct Reading {
+    counted: Counted,
+    without: usize,
+    /// Sums, where records are no requests.
+    whole: Vec<Rounds>,
+    /// The last record of a stream that is not over, with the rounds seen on the way.
+    open: Option<Open>,
+}
+
+struct Open {
+    stream: usize,
+    record: Record,
+    group: Option<String>,
+    steps: Vec<Step>,
+    seen: [f64; 2],
+}
+
+pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, CountersError> {
+    let mut reading = Reading {
+        counted: Counted::of(source),
+        without: 0,
+        whole: Vec::new(),
+        open: None,
+    };
+    for file in files {
+        for document in documents(file) {
+            let document = document?;
+            reading
+                .add(document)
+                .map_err(|message| file.refused(message))?;
+        }
+        reading.close().map_err(|message| file.refused(message))?;
+    }
+    let Reading {
+        mut counted,
+        without,
+        whole,
+        ..
+    } = reading;
+    if !whole.is_empty() {
+        counted.clusters.push(Rounds::sum(&whole));
+        counted.groups.clear();
+    }
+    if counted.clusters.is_empty() {
+        return Err(read::refused(
+            files,
+            "no response says what it accepted; start vLLM with \
+             --per-request-spec-decode-metrics detailed, and ask for n = 1",
+        ));
+    }
+    if without > 0 {
+        let words = format!(
+            "{without} of the records do not say what they accepted (n above 1, an error, or a \
+             response without usage), and do not count."
+        );
+        counted.notes.push(("not-counted", words));
+    }
+    Ok(counted)
+}
+
+impl Reading {
+    fn add(&mut self, document: Document) -> Result<(), String> {
+        let Document {
+            place,
+            value,
+            stream,
+        } = document;
+        let mut found = Vec::new();
+        find(&value, String::new(), 0, &mut found);
+        found.retain(|(_, _, form)| {
+            form.source == self.counted.source || self.counted.source == Source::Aiperf
+        });
+        if found.is_empty() {
+            // Chunks of a stream say it once.
+            self.without += usize::from(stream.is_none());
+            return Ok(());
+        }
+        let group = group(&value).map_err(|message| format!("{place}: {message}"))?;
+        for (field, fields, form) in found {
+            let at = |message: String| {
+                let dot = if field.is_empty() { "" } else { "." };
+                format!("{place}: {field}{dot}{message}")
+            };
+            let record = (form.read)(fields).map_err(at)?;
+            match stream {
+                Some(stream) => self.of_stream(stream, record, group.clone())?,
+                None => self
+                    .take(record, group.clone(), form.by_request)
+                    .map_err(at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A chunk of a stream, whose counts are of everything before it: the last one stands, and what
+    /// each adds is a round.
+    fn of_stream(
+        &mut self,
+        stream: usize,
+        record: Record,
+        group: Option<String>,
+    ) -> Result<(), String> {
+        let now = [record.rounds.drafted.unwrap_or(0.0), record.rounds.accepted];
+        let fell = self.open.as_ref().is_some_and(|open| {
+            open.stream != stream || open.seen[0] > now[0] || open.seen[1] > now[1]
+        });
+        if fell {
+            self.close()?;
+        }
+        let open = self.open.get_or_insert_with(|| Open {
+            stream,
+            record: Record::default(),
+            group: None,
+            steps: Vec::new(),
+            seen: [0.0; 2],
+        });
+        let [drafted, accepted] = [now[0] - open.seen[0], now[1] - open.seen[1]];
+        if drafted > 0.0 && drafted <= MOST_DRAFTS as f64 && accepted <= drafted {
+            open.steps.push(Step {
+                drafted: drafted as usize,
+                accepted: accepted as usize,
+            });
+        }
+        open.seen = now;
+        open.group = group;
+        open.record = record;
+        Ok(())
+    }
+
+    /// Takes what a stream came to.
+    fn close(&mut self) -> Result<(), String> {
+        let Some(mut open) = self.open.take() else {
+            return Ok(());
+        };
+        if self.counted.source == Source::LlamaCpp {
+            let listed = Rounds::of_steps(open.steps);
+            let tokens = open.record.rounds.rounds + open.record.rounds.accepted;
+            let is_whole = [listed.drafted, Some(listed.accepted)]
+                == [
+                    open.record.rounds.drafted,
+                    Some(open.record.rounds.accepted),
+                ];
+            if is_whole {
+                // Tokens of steps without drafts stand between rounds, where is not known.
+                let steps = listed
+                    .steps
+                    .clone()
+                    .filter(|_| tokens <= listed.rounds + listed.accepted + 1.0);
+                open.record = Record::of(Rounds { steps, ..listed });
+            }
+        }
+        self.take(open.record, open.group, true)
+    }
+
+    fn take(
+        &mut self,
+        record: Record,
+        group: Option<String>,
+        by_request: bool,
+    ) -> Result<(), String> {
+        let counted = &mut self.counted;
+        match (counted.length, record.length) {
+            (Some(one), Some(other)) if one != other => {
+                return Err(format!(
+                    "num_spec_tokens: is {other}, and {one} in others; give one length at a time"
+                ));
+            }
+            (_, Some(length)) => counted.length = Some(length),
+            _ => {}
+        }
+        if let Some((name, words)) = record.note
+            && !counted.notes.iter().any(|(own, _)| *own == name)
+        {
+            counted.notes.push((name, words.to_owned()));
+        }
+        counted.by_request = by_request;
+        counted.rates_alone |= record.rates_alone;
+        if record.rates_alone && !self.whole.is_empty() {
+            return Err("has the rate of a second run; give one run at a time".to_owned());
+        }
+        record.rounds.check()?;
+        if by_request {
+            counted.clusters.push(record.rounds);
+            counted.groups.push(group);
+        } else {
+            self.whole.push(record.rounds);
+        }
+        Ok(())
+    }
+}
+
+/// The field `group` of a record: the workload that the request is of.
+fn group(value: &Value) -> Result<Option<String>, String> {
+    match value.get("group") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) if !name.trim().is_empty() => Ok(Some(name.trim().to_owned())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(other) => Err(format!(
+            "group: is {other}; give the workload's name as a text, or leave it out"
+        )),
+    }
+}
+
+fn need(fields: &Fields, name: &str) -> Result<f64, String> {
+    number(fields, name)?.ok_or_else(|| format!("{name}: is missing or null"))
+}
+
+/// The first of some names that is there: tools rename their fields.
+fn either(fields: &Fields, names: [&str; 2]) -> Result<Option<f64>, String> {
+    Ok(number(fields, names[0])?.or(number(fields, names[1])?))
+}
+
+fn sglang(fields: &Fields) -> Result<Record, String> {
+    let rounds = need(fields, "spec_verify_ct")?;
+    let drafted = either(fields, ["spec_num_proposed_drafts", "spec_draft_token_num"])?;
+    let accepted = either(fields, ["spec_num_correct_drafts", "spec_accept_token_num"])?;
+    let names = ["spec_correct_drafts_histogram", "spec_accept_histogram"];
+    let named = names.into_iter().find(|name| fields.contains_key(*name));
+    let counts = match named {
+        Some(name) => histogram(fields, name)?.filter(|counts| !counts.is_empty()),
+        None => None,
+    };
+    if let (Some(counts), Some(name)) = (&counts, named) {
+        let one = Rounds::of_histogram(counts, drafted);
+        for (other, said, found) in [
+            ("spec_verify_ct", Some(rounds), one.rounds),
+            ("spec_num_correct_drafts", accepted, one.accepted),
+        ] {
+            if let Some(said) = said.filter(|said| (said - found).abs() > 1e-9) {
+                return Err(format!("{other}: is {said}, and {name} comes to {found}"));
+            }
+        }
+        return Ok(Record::of(one));
+    }
+    let (accepted, note) = match accepted {
+        Some(accepted) => (accepted, None),
+        None => {
+            let tokens = need(fields, "completion_tokens").map_err(|message| {
+                format!(
+                    "spec_num_correct_drafts: is missing, and so is what stands for it: {message}"
+                )
+            })?;
+            let words = "The accepted drafts are the completion's tokens less its rounds: what a text \
+                cuts off at its end is not in them, and the prompt's own token is.";
+            ((tokens - rounds).max(0.0), Some(("by-tokens", words)))
+        }
+    };
+    Ok(Record {
+        note,
+        ..Record::of(Rounds {
+            rounds,
+            drafted,
+            accepted,
+            reached: None,
+            steps: None,
+        })
+    })
+}
+
+fn mlx_vlm(fields: &Fields) -> Result<Record, String> {
+    Ok(Record::of(Rounds {
+        rounds: need(fields, "draft_rounds")?,
+        drafted: number(fields, "draft_n")?,
+        accepted: need(fields, "draft_n_accepted")?,
+        reached: None,
+        steps: None,
+    }))
+}
+
+/// Every pass of the target puts out what it accepts and one more token, so that tokens less accepted
+/// ones are passes, of which the first is the prompt's.
+fn llama_cpp(fields: &Fields) -> Result<Record, String> {
+    let accepted = need(fields, "draft_n_accepted")?;
+    let tokens = number(fields, "predicted_n")?.ok_or(
+        "predicted_n: is missing; without it the number of rounds is not known: ask the server for its \
+         timings, stream them (stream = true, timings_per_token = true), or read GET /metrics (--metrics)",
+    )?;
+    if accepted > tokens {
+        return Err(format!(
+            "draft_n_accepted: is {accepted}, and predicted_n only {tokens}"
+        ));
+    }
+    let words = "Rounds are passes of the target, tokens less accepted ones: those without drafts are \
+        among them, so that rounds with drafts put out at least this. Streamed timings (stream = true, \
+        timings_per_token = true) tell rounds apart.";
+    Ok(Record {
+        note: Some(("passes", words)),
+        ..Record::of(Rounds {
+            rounds: (tokens - accepted - 1.0).max(0.0),
+            drafted: number(fields, "draft_n")?,
+            accepted,
+            reached: None,
+            steps: None,
+        })
+    })
+}
+
+fn tensorrt_llm(fields: &Fields) -> Result<Record, String> {
+    Ok(Record::of(Rounds {
+        rounds: need(fields, "numRequestsWithDraftTokens")?,
+        drafted: number(fields, "numDraftTokens")?,
+        accepted: need(fields, "numAcceptedTokens")?,
+        reached: None,
+        steps: None,
+    }))
+}
+
+fn mlc(fields: &Fields) -> Result<Record, String> {
+    let drafted = numbers(fields, "draft_count")?.unwrap_or_default();
+    let reached = numbers(fields, "accept_count")?.unwrap_or_default();
+    if drafted.len().max(reached.len()) > MOST_DRAFTS {
+        return Err(format!("draft_count: has more than {MOST_DRAFTS} places"));
+    }
+    Ok(Record::of(Rounds {
+        rounds: drafted.first().copied().unwrap_or(0.0),
+        drafted: Some(drafted.iter().sum()),
+        accepted: reached.iter().sum(),
+        reached: Some(reached),
+        steps: None,
+    }))
+}
+
+fn sglang_bench(fields: &Fields) -> Result<Record, String> {
+    let length = number(fields, "accept_length")?
+        .filter(|&length| length >= 1.0)
+        .ok_or("accept_length: is no mean of tokens a round, which is 1 at least; the server had no drafts")?;
+    let words = "The result has the mean alone, and no count: nothing follows of other lengths. meta_info of \
+        /generate counts each request's rounds by what they accepted.";
+    Ok(Record {
+        note: Some(("mean-alone", words)),
+        rates_alone: true,
+        ..Record::of(Rounds {
+            rounds: 1.0,
+            drafted: None,
+            accepted: length - 1.0,
+            reached: None,
+            steps: None,
+        })
+    })
+}
