@@ -3,6 +3,7 @@
 use super::options::{Common, Costs, Folder, Format, read_timings};
 use super::output::{CliError, Verdict, read_document, width};
 use super::overwrites::Touched;
+use super::parts::Parted;
 use super::printed::{self, deliver};
 use super::profile::Profiles;
 use super::recorded::{Recorded, file_name};
@@ -55,7 +56,9 @@ pub struct CountersArgs {
     #[command(flatten)]
     profiles: Profiles,
     #[command(flatten)]
-    folder: Folder,
+    pub(super) parted: Parted,
+    #[command(flatten)]
+    pub(super) folder: Folder,
 }
 
 /// A label with the value that counts.
@@ -203,7 +206,7 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
         return Ok(Verdict::Agrees);
     }
     let by_batch = args.timings_by_batch.iter().map(|batch| &batch.file);
-    Touched::reading(&args.files)
+    (args.parted.touched(Touched::reading(&args.files)))
         .and_reading(args.costs.file())
         .and_reading(by_batch)
         .folder(args.folder.out.as_deref(), |name| {
@@ -217,7 +220,10 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
         .iter()
         .map(|Label(key, value)| (key.clone(), value.clone()))
         .collect();
-    let counted = counted(&args.files, args.from, &chosen)?;
+    let read = || counted(&args.files, args.from, &chosen);
+    let Some(counted) = (args.parted).counts(read, &args.command(), common)? else {
+        return Ok(Verdict::Agrees);
+    };
     if let Some(given) = &args.throughput {
         let plain = counters::predict(&counted, &settings);
         let found = counters::cost_of_throughput(&plain.lengths, given.speeds);

@@ -7,6 +7,7 @@ use super::output::{
     CliError, Verdict, check_folder, progress, read_document, stage, unwritten, write_whole,
 };
 use super::overwrites::Touched;
+use super::parts::part;
 use super::printed::{self, deliver, print_report};
 use super::table::Table;
 use crate::gap::{
@@ -247,18 +248,6 @@ fn verifiers_help() -> String {
         format!(" but {}", others.join(", "))
     };
     format!("Verifiers to take, instead of the usual ones. All{but} if not given")
-}
-
-/// `I/K` with 1 <= I <= K.
-fn part(text: &str) -> Result<Part, String> {
-    let wrong = || "is I/K with I from 1 to K, such as 2/8".to_owned();
-    let (index, count) = text.split_once('/').ok_or_else(wrong)?;
-    let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
-    let (index, count) = (number(index)? as usize, number(count)? as usize);
-    if index == 0 || index > count {
-        return Err(wrong());
-    }
-    Ok(Part { index, count })
 }
 
 impl MeasureArgs {

@@ -2,6 +2,7 @@
 
 use super::options::{Common, Costs, Counts, DraftCuts, Drafting, Ordered};
 use super::output::{CliError, Verdict};
+use super::parts::Parted;
 use super::printed;
 use super::profile::Profiles;
 use super::texts::Texts;
@@ -52,7 +53,9 @@ pub struct LengthArgs {
     #[command(flatten)]
     drafting: Drafting,
     #[command(flatten)]
-    texts: Texts,
+    pub(super) parted: Parted,
+    #[command(flatten)]
+    pub(super) texts: Texts,
 }
 
 /// What `--policies` names.
@@ -142,6 +145,7 @@ impl LengthArgs {
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,
             engine: self.drafting.engine,
+            parts: self.parted.rows(),
         })
     }
 
@@ -179,7 +183,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     let mut settings = args.settings()?;
     args.profiles.check(&args.texts.folder, common)?;
     args.texts.report(
-        args.costs.file().as_slice(),
+        (args.costs.file().as_slice(), &args.parted),
         common,
         |path| match is_tokens(path) {
             true => Ok(open_tokens(path, args.texts.temperature)?),
@@ -197,12 +201,9 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
                 settings.policies.extend(heads.flat_map(Family::usual));
             }
             let command = args.command();
-            Ok(crate::replay::measure_lengths(
-                logs,
-                &settings,
-                &command,
-                &|done| bar.inc(done),
-            )?)
+            let found =
+                crate::replay::measure_lengths(logs, &settings, &command, &|done| bar.inc(done));
+            args.parted.ended(found, &settings.parts, &command, common)
         },
         report::length::page,
         |report| args.profiles.of_lengths(report),

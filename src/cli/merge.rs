@@ -4,6 +4,7 @@ use super::gap::{finish, read_baseline};
 use super::options::{Common, Results};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
+use super::parts;
 use crate::files::read_text;
 use crate::gap::Summary;
 use clap::Args;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `specgap merge`.
 #[derive(Args, Debug)]
 pub struct MergeArgs {
-    /// Summaries that `specgap gap --partial` wrote, in any order.
+    /// What `--partial` of gap, length, tree or counters wrote, in any order. Of all but gap the log has to be
+    /// there too, and all options are those of the parts.
     #[arg(required = true, value_name = "FILE")]
     parts: Vec<PathBuf>,
     #[command(flatten)]
@@ -24,6 +26,10 @@ pub struct MergeArgs {
 
 pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
     (args.results.touched(Touched::reading(&args.parts))).check()?;
+    if args.parts.iter().any(|path| parts::is_part(path)) {
+        args.results.refuse_of_gap(args.incomplete)?;
+        return parts::run(&args.parts, &args.results.folder, common);
+    }
     let baseline = read_baseline(&args.results)?;
     let given = args.results.given(common)?;
     let summary = merge(&args.parts)?;

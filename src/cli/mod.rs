@@ -28,6 +28,7 @@ mod models;
 mod options;
 mod output;
 mod overwrites;
+mod parts;
 mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
@@ -153,7 +154,7 @@ where
     crate::install_panic_hook();
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     let cli = match parsed(&args) {
-        Ok(cli) => cli,
+        Ok(cli) => cli.with_typed(&args),
         Err(message) => {
             if message.kind() == ErrorKind::DisplayHelp
                 && let Some(short) = help::asked_short(&args, program())

@@ -44,6 +44,9 @@ pub struct Common {
     /// The program that runs the command inside itself; none on a command line.
     #[arg(skip)]
     pub(super) host: Option<Host>,
+    /// The command line, for parts of it.
+    #[arg(skip)]
+    pub(super) typed: Vec<String>,
 }
 
 impl Common {
@@ -133,7 +136,7 @@ pub(super) struct Problems {
 }
 
 /// Where a report goes.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct Folder {
     /// Write report.html, report.md, report.json and the plots here.
     #[arg(long, value_name = "DIR")]
@@ -323,6 +326,26 @@ impl Results {
             println!("summary of {positions} positions: {}", path.display());
         }
         self.folder.out.is_none() && self.baseline.is_none()
+    }
+
+    /// Refuses what is of summaries of gap alone.
+    pub(super) fn refuse_of_gap(&self, incomplete: bool) -> Result<(), CliError> {
+        for (is_given, name) in [
+            (self.baseline.is_some(), "⟨baseline⟩"),
+            (self.partial.is_some(), "⟨partial⟩"),
+            (self.pool, "⟨pool⟩"),
+            (self.costs.cost_ratio.is_some(), "⟨cost-ratio⟩"),
+            (self.costs.timings.is_some(), "⟨timings⟩"),
+            (self.drafting.engine.is_some(), "⟨engine⟩"),
+            (incomplete, "⟨incomplete⟩"),
+        ] {
+            if is_given {
+                return Err(CliError::missing(format!(
+                    "{name}: is for parts of gap; parts of other commands have their options with them"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The baseline that is read, and all that is written.

@@ -2,6 +2,7 @@
 
 use super::options::{Common, Counts};
 use super::output::{CliError, Verdict};
+use super::parts::Parted;
 use super::printed;
 use super::texts::Texts;
 use crate::replay::PathSettings;
@@ -54,14 +55,13 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     let settings = args.settings();
     let command = args.command(&settings);
     args.texts.report(
-        &[],
+        (&[], &Parted::default()),
         common,
         |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
-            Ok(crate::replay::measure_paths(
-                logs, &settings, &command, &progress,
-            )?)
+            let found = crate::replay::measure_paths(logs, &settings, &command, &progress)?;
+            Ok(Some(found))
         },
         report::paths::page,
         |_| Ok(Vec::new()),

@@ -5,6 +5,7 @@ use super::host::Bar;
 use super::options::{Common, Folder, Kept};
 use super::output::{CliError, Verdict};
 use super::overwrites::Touched;
+use super::parts::Parted;
 use super::printed::deliver;
 use super::recorded::Recorded;
 use crate::log::Log;
@@ -57,13 +58,13 @@ impl Texts {
     }
 
     /// Measures the texts and delivers the report, with further files of it `beside`. `read` are
-    /// files that options name.
+    /// files that options name, `parted` whose rows are read; no report is delivered where a part was kept.
     pub(super) fn report<R: Serialize>(
         &self,
-        read: &[&Path],
+        (read, parted): (&[&Path], &Parted),
         common: &Common,
         open: impl Fn(&Path) -> Result<Log, CliError>,
-        measure: impl FnOnce(&[Log], &Bar) -> Result<R, CliError>,
+        measure: impl FnOnce(&[Log], &Bar) -> Result<Option<R>, CliError>,
         page: impl Fn(&R) -> Page,
         beside: impl Fn(&R) -> Result<Files, CliError>,
     ) -> Result<Verdict, CliError> {
@@ -71,7 +72,7 @@ impl Texts {
         refuse_repetition(&self.logs)?;
         let own =
             |name: &str| is_of_a_page(name) || name.starts_with(BEST_TREE) || is_of_a_profile(name);
-        (Touched::reading(&self.logs).and_reading(read))
+        (parted.touched(Touched::reading(&self.logs).and_reading(read)))
             .folder(self.folder.out.as_deref(), own)
             .check()?;
         let logs = self
@@ -82,6 +83,9 @@ impl Texts {
         let bar = common.progress(logs.iter().map(Log::positions).sum());
         let report = measure(&logs, &bar)?;
         bar.finish_and_clear();
+        let Some(report) = report else {
+            return Ok(Verdict::Agrees);
+        };
         deliver(
             &report,
             &page(&report),

@@ -3,6 +3,7 @@
 use super::gap::schemes;
 use super::options::{Costs, Drafting};
 use super::output::{CliError, read_document};
+use super::parts::Parted;
 use super::recorded::file_name;
 use super::texts::{BEST_TREE, Texts};
 use super::{Common, Verdict, printed};
@@ -69,7 +70,9 @@ pub struct TreeArgs {
     price: bool,
     /// Where the best tree goes too, in EAGLE's and in Sequoia's form.
     #[command(flatten)]
-    texts: Texts,
+    pub(super) texts: Texts,
+    #[command(flatten)]
+    pub(super) parted: Parted,
 }
 
 fn rules() -> impl TypedValueParser<Value = RuleName> {
@@ -173,6 +176,7 @@ impl TreeArgs {
             slot_values: self.slot_values,
             price: self.price,
             seed,
+            parts: self.parted.rows(),
         })
     }
 
@@ -229,14 +233,13 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     // Where these are names, there are no such files.
     let read = args.topology.iter().map(Path::new).chain(args.costs.file());
     args.texts.report(
-        &read.collect::<Vec<_>>(),
+        (&read.collect::<Vec<_>>(), &args.parted),
         common,
         |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
-            Ok(crate::replay::measure_trees(
-                logs, &settings, &command, &progress,
-            )?)
+            let found = crate::replay::measure_trees(logs, &settings, &command, &progress);
+            args.parted.ended(found, &settings.parts, &command, common)
         },
         report::tree::page,
         exports,

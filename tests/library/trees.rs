@@ -334,6 +334,7 @@ pub fn settings(trees: &[&str]) -> TreeSettings {
         price: false,
         engine: None,
         seed: 0,
+        parts: specgap::replay::Parts::Whole,
     }
 }
 

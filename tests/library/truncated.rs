@@ -590,6 +590,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
             price: false,
             engine: None,
             seed: 1,
+            parts: replay::Parts::Whole,
         };
         let logs = [Log::open(&path).unwrap()];
         let report = replay::measure_trees(&logs, &settings, "", &|_| ()).unwrap();
@@ -649,6 +650,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             price: false,
             engine: None,
             seed: 1,
+            parts: replay::Parts::Whole,
         };
         replay::measure_trees(logs, &settings, "", &|_| ()).unwrap()
     };

@@ -11,6 +11,7 @@ mod files;
 mod gap;
 mod import;
 mod length;
+mod parts;
 mod paths;
 mod schema;
 mod shells;

@@ -8,6 +8,7 @@
 
 use super::data::Surprise;
 use super::tally::ExactSum;
+use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
 use specgap_entries::Moments;
 use specgap_log::log::{Log, LogError, Row, RowKind, Span};
@@ -62,7 +63,7 @@ impl Singles {
 }
 
 /// A token of a text under its row.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surprised {
     /// -ln of its probability, or of that of all tokens that count as one with it.
     observed: f64,

@@ -176,7 +176,7 @@ pub enum CountersError {
 }
 
 /// One round of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Tokens that were drafted and verified.
     pub drafted: usize,
@@ -185,7 +185,7 @@ pub struct Step {
 }
 
 /// The rounds of one request, or of everything where requests are not told apart.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
     /// How many rounds had drafts.
     pub rounds: f64,
@@ -311,7 +311,7 @@ const SLACK: f64 = 1e-6;
 const TORN: f64 = 0.01;
 
 /// Everything that was counted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
     /// Which file it is from.
     pub source: Source,
@@ -326,7 +326,7 @@ pub struct Counted {
     /// The group of each entry, none where it does not say; empty where none says.
     pub groups: Vec<Option<String>>,
     /// What has to be known of how these were counted: a word, and what it says.
-    pub notes: Vec<(&'static str, String)>,
+    pub notes: Vec<(String, String)>,
 }
 
 impl Counted {
@@ -341,6 +341,31 @@ impl Counted {
             groups: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Returns the i-th of k parts, from 1: each k-th request, and everything else in the first.
+    #[must_use]
+    pub fn part(&self, index: usize, count: usize) -> Self {
+        let own = |at: &usize| match self.by_request {
+            true => at % count.max(1) + 1 == index,
+            false => index == 1,
+        };
+        let numbers = || (0..self.clusters.len()).filter(own);
+        Self {
+            clusters: numbers()
+                .filter_map(|at| self.clusters.get(at).cloned())
+                .collect(),
+            groups: numbers()
+                .filter_map(|at| self.groups.get(at).cloned())
+                .collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Takes another part's requests.
+    pub fn append(&mut self, other: Self) {
+        self.clusters.extend(other.clusters);
+        self.groups.extend(other.groups);
     }
 
     /// The sums of all entries.

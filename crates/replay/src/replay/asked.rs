@@ -4,6 +4,8 @@
 //! position's numbers is known here alone. An answer of another width, one that is missing and one
 //! out of turn are refused where they are given.
 
+use serde::{Deserialize, Serialize};
+
 /// The place of one answer: numbers of a width that is known when it is asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
@@ -18,7 +20,7 @@ pub(super) struct Slots {
 }
 
 /// The answers of a position, one for each slot.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answers(Vec<f64>);
 
 impl Slots {

@@ -29,6 +29,7 @@ mod glossary;
 mod lengths;
 mod measured;
 mod moments;
+mod parts;
 mod paths;
 mod position;
 mod read;
@@ -48,6 +49,7 @@ pub use lengths::{
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_from_leaves, moments_of_chain, moments_of_tree};
+pub use parts::{Kept, Parts};
 pub use paths::{
     AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
     ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft, lower_bound_of_text,
@@ -125,4 +127,7 @@ pub enum ReplayError {
     /// Settings that leave nothing to do.
     #[error("{0}")]
     Settings(String),
+    /// The part that was asked for is kept, and no report follows.
+    #[error("a part of the positions is kept, and no report follows of it alone")]
+    Kept,
 }

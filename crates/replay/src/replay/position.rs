@@ -1,7 +1,9 @@
 //! A position of a text.
 
+use serde::{Deserialize, Serialize};
+
 /// What is known of the tokens that a position's rows do not list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rest {
     /// There are none.
     #[default]
@@ -31,7 +33,7 @@ pub(super) fn ahead<'a>(
 
 /// What is known of a position of a text: of the token y that was put out there, and of the
 /// two rows that predict it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextPosition {
     /// q(y)/p(y).
     pub ratio: f64,

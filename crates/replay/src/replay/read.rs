@@ -2,10 +2,10 @@
 
 use super::ReplayError;
 use super::asked::Answers;
+use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, ServedRows, Task, Workspace};
-use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
 use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
@@ -51,6 +51,23 @@ impl Text {
     }
 }
 
+/// What is asked of logs beside their texts.
+#[derive(Default)]
+pub(super) struct Reading<'a> {
+    /// What is kept of the draft's row.
+    pub(super) cuts: Cuts,
+    /// What else the rows are asked.
+    pub(super) question: Option<&'a Question<'a>>,
+    /// Whether rollouts are read.
+    pub(super) rollouts: bool,
+    /// Whose rows are read.
+    pub(super) parts: Parts,
+}
+
+/// Reads all spans of a log, each at every depth.
+type SpansRead<'a> =
+    dyn Fn(&Task<'_>, &[Task<'_>]) -> Result<Vec<Vec<Vec<Read>>>, ReplayError> + 'a;
+
 /// All texts of some logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texts {
@@ -65,6 +82,8 @@ pub struct Texts {
     pub texts: Vec<Text>,
     /// How many prompts there are.
     pub clusters: usize,
+    /// How many logs were read.
+    logs: usize,
     /// What the rollouts of each log tell; empty unless all logs have some.
     pub rollouts: Vec<RolloutKind>,
     /// How surprising their tokens are.
@@ -116,7 +135,12 @@ impl Texts {
         cuts: Cuts,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, ReplayError> {
-        Self::read_all(logs, temperature, cuts, progress, None, cuts.keep_all())
+        let asked = Reading {
+            cuts,
+            rollouts: cuts.keep_all(),
+            ..Reading::default()
+        };
+        Self::read_parts(logs, temperature, progress, &asked)
     }
 
     /// The same, with a question to the rows, and with rollouts or without.
@@ -127,18 +151,28 @@ impl Texts {
         question: Option<&Question<'_>>,
         rollouts: bool,
     ) -> Result<Self, ReplayError> {
-        let whole = Cuts::default();
-        Self::read_all(logs, temperature, whole, progress, question, rollouts)
+        let asked = Reading {
+            question,
+            rollouts,
+            ..Reading::default()
+        };
+        Self::read_parts(logs, temperature, progress, &asked)
     }
 
-    fn read_all(
+    /// The same of all that can be asked.
+    pub(super) fn read_parts(
         logs: &[Log],
         temperature: Option<f64>,
-        cuts: Cuts,
         progress: &(dyn Fn(usize) + Sync),
-        question: Option<&Question<'_>>,
-        rollouts: bool,
+        asked: &Reading<'_>,
     ) -> Result<Self, ReplayError> {
+        let Reading {
+            cuts,
+            question,
+            rollouts,
+            parts,
+        } = asked;
+        let (cuts, rollouts, question) = (*cuts, *rollouts, *question);
         let mut all = Self {
             cuts,
             ..Self::default()
@@ -207,8 +241,20 @@ impl Texts {
                 let kind = RolloutKind::new(log, rollouts, all.temperature)?;
                 all.rollouts.push(kind);
             }
-            all.add(log, progress, question, rollouts.as_ref())?;
+            let number = all.logs;
+            let reading = |task: &Task<'_>, deeper: &[Task<'_>]| {
+                parts.each(number, log, SPAN, |span| {
+                    // Who watches may stop the work before it.
+                    progress(0);
+                    let result = task.span(deeper, span, &mut Workspace::default());
+                    progress(span.positions().len());
+                    result
+                })
+            };
+            all.add(log, question, rollouts.as_ref(), &reading)?;
+            all.logs += 1;
         }
+        parts.end()?;
         Ok(all)
     }
 
@@ -411,9 +457,9 @@ impl Texts {
     fn add(
         &mut self,
         log: &Log,
-        progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
         rollouts: Option<&Rollouts>,
+        reading: &SpansRead<'_>,
     ) -> Result<(), ReplayError> {
         let before = self.positions();
         let lists = lists_of(log)?;
@@ -434,13 +480,7 @@ impl Texts {
             views.push(views.last().unwrap_or(log).at_depth(depth)?);
         }
         let deeper: Vec<Task<'_>> = views.iter().map(|view| task.at(view)).collect();
-        let read = side_by_side::each_or_stop(&log.spans(SPAN), |span| {
-            // Who watches may stop the work before it.
-            progress(0);
-            let result = task.span(&deeper, span, &mut Workspace::default());
-            progress(span.positions().len());
-            result
-        })?;
+        let read = reading(&task, &deeper)?;
         // By depth, as by position.
         let mut by_depth: Vec<Vec<Read>> = Vec::new();
         for span in read {

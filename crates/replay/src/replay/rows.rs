@@ -3,6 +3,7 @@
 use super::ReplayError;
 use super::asked::Answers;
 use super::position::{Rest, TextPosition};
+use serde::{Deserialize, Serialize};
 use specgap_entries::{Likeliest, Moments};
 use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
 use specgap_measure::{Singles, Surprised};
@@ -17,7 +18,7 @@ pub(super) type Question<'a> =
     dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Answers, String> + Sync + 'a;
 
 /// A position as it is read.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Read {
     pub(super) prompt: i64,
     pub(super) position: i64,

@@ -26,7 +26,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
     if total.drafted.is_none() {
         let words = "The summary lacks total_draft_tokens: K is the most drafts that a round \
             accepted, and rounds that drafted fewer are not seen.";
-        read.notes.push(("no-drafted", words.to_owned()));
+        read.notes.push(("no-drafted".into(), words.to_owned()));
     }
     read.clusters.push(total);
     Ok(read)

@@ -218,7 +218,7 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, Counte
             "{without} of the records do not say what they accepted (n above 1, an error, or a \
              response without usage), and do not count."
         );
-        counted.notes.push(("not-counted", words));
+        counted.notes.push(("not-counted".into(), words));
     }
     Ok(counted)
 }
@@ -336,7 +336,7 @@ impl Reading {
         if let Some((name, words)) = record.note
             && !counted.notes.iter().any(|(own, _)| *own == name)
         {
-            counted.notes.push((name, words.to_owned()));
+            counted.notes.push((name.into(), words.to_owned()));
         }
         counted.by_request = by_request;
         counted.rates_alone |= record.rates_alone;

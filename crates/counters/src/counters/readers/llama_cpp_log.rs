@@ -223,7 +223,7 @@ pub(super) fn read(
                 "Other drafters had rounds too, which are not counted: {}; --where drafter=NAME takes one.",
                 known.others.join(", ")
             );
-            read.notes.push(("other-drafters", words));
+            read.notes.push(("other-drafters".into(), words));
         }
         match known {
             Some(Known {
@@ -267,7 +267,7 @@ pub(super) fn read(
         let words = "The lines of requests have no number of drafts: it is accepted drafts by the mean length less \
             1, which is printed with two digits, so that lengths are off by up to .005; GET /metrics of the \
             server (--metrics) has whole counts, and so have the statistics lines of newer servers.";
-        read.notes.push(("rounded", words.to_owned()));
+        read.notes.push(("rounded".into(), words.to_owned()));
     }
     Ok(read)
 }

@@ -131,7 +131,7 @@ fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersErr
     if empty > 0 {
         let words =
             format!("{empty} of the entries have no round with drafts, and count for nothing.");
-        read.notes.push(("no-rounds", words));
+        read.notes.push(("no-rounds".into(), words));
     }
     let total = read.total();
     let drafted = total.drafted.map(|drafted| drafted / total.rounds);
@@ -161,7 +161,7 @@ fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersErr
     if total.reached.as_ref().map_or(0.0, off) > 0.5 {
         let words = "The places do not add up to all accepted drafts: the server counted on \
             while it was read. Lengths are from the places.";
-        read.notes.push(("torn", words.to_owned()));
+        read.notes.push(("torn".into(), words.to_owned()));
     }
     Ok(read)
 }

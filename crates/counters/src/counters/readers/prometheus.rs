@@ -61,7 +61,7 @@ pub(super) fn read(
         [one] => {
             let words = "One dump counts everything since the server started, warm-up and other \
                 people's requests too; two dumps, the earlier first, count what was between them.";
-            notes.push(("since-start", words.to_owned()));
+            notes.push(("since-start".into(), words.to_owned()));
             (one, None)
         }
         [earlier, later] => (later, Some(earlier)),
@@ -86,19 +86,19 @@ pub(super) fn read(
     if rates_alone {
         let words = "MAX observes each batch's rate, so that these are means over batches, large and small \
             alike, and no counts: nothing is told of lengths that did not run.";
-        notes.push(("rates-alone", words.to_owned()));
+        notes.push(("rates-alone".into(), words.to_owned()));
     }
     if has(CALLS) {
         let words = "SGLang counts calls, and tokens of all requests: accepted drafts are tokens less calls \
             less the prompt's own token of each request, and what a text cuts off at its end is not in \
             them. K and places are not counted; meta_info of /generate has them by request.";
-        notes.push(("by-tokens", words.to_owned()));
+        notes.push(("by-tokens".into(), words.to_owned()));
     }
     for label in ["engine", "instance"] {
         let values: BTreeSet<_> = values(&series, label).collect();
         if values.len() > 1 {
             notes.push((
-                "summed",
+                "summed".into(),
                 format!(
                     "{} {label}s are counted together; --where {label}={} takes one.",
                     values.len(),

@@ -61,7 +61,7 @@ pub(super) fn read(
             "{} subsets are counted together, each by its rounds; --where subset=NAME takes one.",
             rows.len()
         );
-        read.notes.push(("summed", words));
+        read.notes.push(("summed".into(), words));
     }
     Ok(read)
 }

@@ -19,7 +19,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
         let runs = runs.len();
         let words =
             format!("{runs} runs are counted together; they have to be of one K and one load.");
-        read.notes.push(("summed", words));
+        read.notes.push(("summed".into(), words));
     }
     Ok(read)
 }

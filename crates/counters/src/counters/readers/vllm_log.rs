@@ -77,7 +77,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
     if rounded {
         let words = "Rounds were not all of K drafts, so their number is accepted drafts by the mean \
             length less 1, which is printed with two digits; GET /metrics has whole counts.";
-        read.notes.push(("rounded", words.to_owned()));
+        read.notes.push(("rounded".into(), words.to_owned()));
     }
     Ok(read)
 }

@@ -5,7 +5,7 @@ use super::super::advice::length_changes;
 use super::super::measured::{MeasuredTexts, add_each, measured, with_files};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
-use super::super::read::{Text, Texts};
+use super::super::read::{Reading, Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
 use super::carried::{ByLength, carried_block_calls, greedy_block_calls};
@@ -58,7 +58,13 @@ pub fn measure_lengths(
         ..settings.clone()
     };
     let (texts, files) = with_files(logs, || {
-        Texts::read_cut(logs, settings.temperature, cuts, progress)
+        let asked = Reading {
+            cuts,
+            rollouts: cuts.keep_all(),
+            parts: settings.parts.clone(),
+            ..Reading::default()
+        };
+        Texts::read_parts(logs, settings.temperature, progress, &asked)
     })?;
     let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;

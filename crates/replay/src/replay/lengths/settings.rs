@@ -1,5 +1,6 @@
 //! What is asked of draft lengths and policies.
 
+use super::super::parts::Parts;
 use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
@@ -35,6 +36,8 @@ pub struct LengthSettings {
     pub temperature: Option<f64>,
     /// The engine whose defaults advice starts from; if not given, that which the logs name.
     pub engine: Option<EngineName>,
+    /// Whose rows are read.
+    pub parts: Parts,
 }
 
 impl LengthSettings {
@@ -59,6 +62,7 @@ impl Default for LengthSettings {
             max_length: None,
             temperature: None,
             engine: None,
+            parts: Parts::Whole,
         }
     }
 }

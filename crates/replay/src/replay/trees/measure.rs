@@ -4,7 +4,7 @@ use super::super::ReplayError;
 use super::super::advice::tree_changes;
 use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
-use super::super::read::Texts;
+use super::super::read::{Reading, Texts};
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
@@ -80,7 +80,13 @@ pub fn measure_trees(
         })
     };
     let (texts, files) = with_files(logs, || {
-        Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
+        let asked = Reading {
+            question: Some(&question),
+            rollouts: true,
+            parts: settings.parts.clone(),
+            ..Reading::default()
+        };
+        Texts::read_parts(logs, settings.temperature, progress, &asked)
     })?;
     let mut measurement = Measurement {
         texts: &texts,

@@ -1,5 +1,6 @@
 //! What is asked of trees.
 
+use super::super::parts::Parts;
 use super::super::timings::Timings;
 use super::grow::Limits;
 use specgap_core::rule::RuleName;
@@ -40,6 +41,8 @@ pub struct TreeSettings {
     pub price: bool,
     /// Seed of what is random.
     pub seed: u64,
+    /// Whose rows are read.
+    pub parts: Parts,
 }
 
 impl TreeSettings {

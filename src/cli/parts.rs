@@ -1,0 +1,308 @@
+//! Parts of `length`, `tree` and `counters`: read anywhere, and put together by `merge`.
+//!
+//! A part is the command as it was typed, and behind that line what its share of the input says. `merge` runs
+//! the command once more, with what the parts have in place of what it would read.
+
+use super::options::{Common, Folder, Format};
+use super::output::{CliError, Verdict, write_whole};
+use super::overwrites::Touched;
+use super::{Cli, Command, counters, length, parsed, tree};
+use crate::counters::Counted;
+use crate::files;
+use crate::gap::Part;
+use crate::log::FileDigest;
+use crate::replay::{Kept, Parts, ReplayError};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the line of a part begins with.
+const BEGIN: &str = "{\"format\":\"specgap part\"";
+
+/// The most bytes of a part, which has some for every token of a text.
+const LARGEST: u64 = 1 << 36;
+
+/// Options of commands that read in parts.
+#[derive(Args, Debug, Default)]
+pub(super) struct Parted {
+    /// Write what this part says into FILE, which `specgap merge` takes; no report is made.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out"])]
+    partial: Option<PathBuf>,
+    /// Read the I-th of K parts alone: stretches of equal length of every log's positions, or requests by
+    /// turns.
+    #[arg(long, value_name = "I/K", value_parser = part, requires = "partial")]
+    shard: Option<Part>,
+    /// What was read elsewhere.
+    #[arg(skip)]
+    merged: Option<Merged>,
+}
+
+/// One of some parts.
+pub(super) fn part(text: &str) -> Result<Part, String> {
+    let wrong = || "is I/K with I from 1 to K, such as 2/8".to_owned();
+    let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+    let (index, count) = (number(index)? as usize, number(count)? as usize);
+    if index == 0 || index > count {
+        return Err(wrong());
+    }
+    Ok(Part { index, count })
+}
+
+/// What all parts have.
+#[derive(Clone, Debug)]
+enum Merged {
+    Rows(Arc<Kept>),
+    Counts(Box<Counted>),
+}
+
+/// What stands in the first line of a part.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: String,
+    version: String,
+    /// The command as a report says it: the same of all parts.
+    command: String,
+    /// As it was typed.
+    typed: Vec<String>,
+    shard: [usize; 2],
+    /// Of what stands behind the line.
+    sha256: String,
+}
+
+impl Parted {
+    fn part(&self) -> Part {
+        self.shard.unwrap_or(Part::WHOLE)
+    }
+
+    /// Whose rows a report of logs reads.
+    pub(super) fn rows(&self) -> Parts {
+        match (&self.merged, &self.partial) {
+            (Some(Merged::Rows(kept)), _) => Parts::Have(Arc::clone(kept)),
+            (_, Some(_)) => Parts::Keep(self.part(), Arc::new(Mutex::new(Kept::default()))),
+            _ => Parts::Whole,
+        }
+    }
+
+    /// Writes what was kept, where that is what a run came to.
+    pub(super) fn ended<T>(
+        &self,
+        found: Result<T, ReplayError>,
+        parts: &Parts,
+        command: &str,
+        common: &Common,
+    ) -> Result<Option<T>, CliError> {
+        match (found, parts) {
+            (Err(ReplayError::Kept), Parts::Keep(_, kept)) => {
+                let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                self.write(&*kept, command, common)?;
+                Ok(None)
+            }
+            (found, _) => Ok(Some(found?)),
+        }
+    }
+
+    /// All counts of the parts, or these if there are none; `None` where they are a part that was written.
+    pub(super) fn counts(
+        &self,
+        read: impl FnOnce() -> Result<Counted, CliError>,
+        command: &str,
+        common: &Common,
+    ) -> Result<Option<Counted>, CliError> {
+        if let Some(Merged::Counts(counted)) = &self.merged {
+            return Ok(Some((**counted).clone()));
+        }
+        let counted = read()?;
+        if self.partial.is_none() {
+            return Ok(Some(counted));
+        }
+        let Part { index, count } = self.part();
+        self.write(&counted.part(index, count), command, common)?;
+        Ok(None)
+    }
+
+    fn write(&self, kept: &impl Serialize, command: &str, common: &Common) -> Result<(), CliError> {
+        let Some(path) = &self.partial else {
+            return Ok(());
+        };
+        let Part { index, count } = self.part();
+        let kept = postcard::to_stdvec(kept);
+        let kept = kept.map_err(|error| CliError::internal(error.to_string()))?;
+        let head = Head {
+            format: "specgap part".to_owned(),
+            version: crate::log::tool(),
+            command: command.to_owned(),
+            typed: common.typed.clone(),
+            shard: [index, count],
+            sha256: FileDigest::of_bytes(path, &kept).sha256,
+        };
+        let mut bytes = serde_json::to_vec(&head)?;
+        bytes.push(b'\n');
+        bytes.extend(kept);
+        write_whole(path, &bytes)?;
+        if common.format == Format::Text {
+            println!("part {index} of {count}: {}", path.display());
+        }
+        Ok(())
+    }
+
+    /// What is read and written.
+    pub(super) fn touched<'a>(&'a self, touched: Touched<'a>) -> Touched<'a> {
+        touched.writing("⟨partial⟩", self.partial.as_deref())
+    }
+}
+
+/// Tells whether a file is a part, and not a summary of `gap`.
+pub(super) fn is_part(path: &Path) -> bool {
+    use std::io::Read;
+    let mut begin = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
+    read.is_ok() && begin == BEGIN.as_bytes()
+}
+
+/// A part, with what stands behind its line.
+fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
+    let mut bytes = files::read(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
+    let wrong = |what: String| {
+        CliError::input(
+            path,
+            format!("is no part, or not whole: {what}; write it again"),
+        )
+    };
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end = end.ok_or_else(|| wrong("its first line has no end".to_owned()))?;
+    let behind = bytes.split_off(end + 1);
+    let head: Head = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    if head.sha256 != FileDigest::of_bytes(path, &behind).sha256 {
+        return Err(wrong(
+            "what stands behind its first line is not what was written".to_owned(),
+        ));
+    }
+    if head.version != crate::log::tool() {
+        return Err(CliError::input(
+            path,
+            format!(
+                "was written by {}, and this is {}; one version reads and merges",
+                head.version,
+                crate::log::tool()
+            ),
+        ));
+    }
+    Ok((head, behind))
+}
+
+/// Makes the report of all parts, by running their command.
+pub(super) fn run(
+    paths: &[PathBuf],
+    folder: &Folder,
+    common: &Common,
+) -> Result<Verdict, CliError> {
+    let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
+    let mut rows = Kept::default();
+    let mut counts: Option<Counted> = None;
+    for path in paths {
+        let (head, bytes) = open(path)?;
+        if let Some((first, other)) = heads.first() {
+            let first = first.display();
+            if head.command != other.command {
+                return Err(CliError::input(
+                    path,
+                    format!(
+                        "does not go with {first}: it is of {}, and that of {}",
+                        head.command, other.command
+                    ),
+                ));
+            }
+            if head.shard[1] != other.shard[1] {
+                return Err(CliError::input(
+                    path,
+                    format!(
+                        "is one of {} parts, and {first} one of {}",
+                        head.shard[1], other.shard[1]
+                    ),
+                ));
+            }
+        }
+        if let Some((twice, _)) = heads.iter().find(|(_, other)| other.shard == head.shard) {
+            return Err(CliError::input(
+                path,
+                format!(
+                    "is part {} of {}, and so is {}",
+                    head.shard[0],
+                    head.shard[1],
+                    twice.display()
+                ),
+            ));
+        }
+        let broken = |error: postcard::Error| {
+            CliError::input(
+                path,
+                format!("is no part, or not whole: {error}; write it again"),
+            )
+        };
+        if head.command.starts_with("specgap counters") {
+            let part: Counted = postcard::from_bytes(&bytes).map_err(broken)?;
+            match &mut counts {
+                Some(all) => all.append(part),
+                None => counts = Some(part),
+            }
+        } else {
+            rows.append(postcard::from_bytes(&bytes).map_err(broken)?);
+        }
+        heads.push((path, head));
+    }
+    let Some((_, head)) = heads.first() else {
+        return Err(CliError::missing("name at least one part"));
+    };
+    let missing: Vec<String> = (1..=head.shard[1])
+        .filter(|index| heads.iter().all(|(_, head)| head.shard[0] != *index))
+        .map(|index| index.to_string())
+        .collect();
+    if !missing.is_empty() {
+        return Err(CliError::missing(format!(
+            "of {} parts these are missing: {}; name all of them",
+            head.shard[1],
+            missing.join(", ")
+        )));
+    }
+    let typed: Vec<std::ffi::OsString> = head.typed.iter().map(Into::into).collect();
+    let cli = parsed(&typed).map_err(|error| CliError::missing(error.to_string()))?;
+    let common = Common {
+        seed: cli.common.seed,
+        ..common.clone()
+    };
+    let merged = |merged| Parted {
+        merged: Some(merged),
+        ..Parted::default()
+    };
+    let rows = || merged(Merged::Rows(Arc::new(rows)));
+    match (cli.command, counts) {
+        (Command::Length(mut args), _) => {
+            args.parted = rows();
+            args.texts.folder = folder.clone();
+            length::run(&args, &common)
+        }
+        (Command::Tree(mut args), _) => {
+            args.parted = rows();
+            args.texts.folder = folder.clone();
+            tree::run(&args, &common)
+        }
+        (Command::Counters(mut args), Some(counts)) => {
+            args.parted = merged(Merged::Counts(Box::new(counts)));
+            args.folder = folder.clone();
+            counters::run(&args, &common)
+        }
+        _ => Err(CliError::missing(format!("{} is not merged", head.command))),
+    }
+}
+
+impl Cli {
+    /// Keeps the command as it was typed.
+    pub(super) fn with_typed(mut self, args: &[std::ffi::OsString]) -> Self {
+        let words = args.iter().map(|word| word.to_string_lossy().into_owned());
+        self.common.typed = words.collect();
+        self
+    }
+}
