@@ -15,7 +15,7 @@ use specgap::import::{Engine, Request, import, open_tokens};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
 use specgap::replay::{
-    LengthSettings, Limits, NamedTree, PathSettings, Timings, TreeSettings, measure_lengths,
+    LengthSettings, Limits, NamedTree, Parts, PathSettings, Timings, TreeSettings, measure_lengths,
     measure_paths, measure_trees,
 };
 use specgap::rule::RuleName;
@@ -145,6 +145,7 @@ fn depths_of(log: &Log) {
         slot_values: true,
         price: false,
         engine: None,
+        parts: Parts::Whole,
         seed: 0,
     };
     let _ = measure_trees(logs, &trees, "fuzz", &|_| ());
