@@ -40,7 +40,8 @@ pub struct CountersArgs {
     chosen: Vec<Label>,
     #[command(flatten)]
     costs: Costs,
-    /// Tokens a second of the same load at two draft lengths, from which the cost of a draft follows: 0=52,3=118.
+    /// Tokens a second of the same load at two draft lengths, from which the cost of a draft follows: 0=52,3=118, or
+    /// a benchmark's results, 0=plain.json,3=drafts.json.
     #[arg(long, value_name = "K=T,K=T", value_parser = throughput, conflicts_with_all = ["cost_ratio", "timings"])]
     throughput: Option<Throughput>,
     /// Measured times by batch size, each a file as --timings takes it, for vLLM's
@@ -103,30 +104,61 @@ fn batch(text: &str) -> Result<Batch, String> {
 #[derive(Clone, Debug)]
 struct Throughput {
     text: String,
-    speeds: [(usize, f64); 2],
+    speeds: [(usize, Speed); 2],
+}
+
+/// Tokens a second, or the benchmark's result that has them.
+#[derive(Clone, Debug)]
+enum Speed {
+    Known(f64),
+    In(PathBuf),
+}
+
+impl Throughput {
+    /// The files to read.
+    fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.speeds.iter().filter_map(|(_, speed)| match speed {
+            Speed::Known(_) => None,
+            Speed::In(file) => Some(file),
+        })
+    }
+
+    fn read(&self) -> Result<[(usize, f64); 2], CliError> {
+        let one = |(length, speed): &(usize, Speed)| {
+            let speed = match speed {
+                Speed::Known(speed) => *speed,
+                Speed::In(path) => counters::throughput(&Text {
+                    name: &path.display().to_string(),
+                    text: &read_document(path)?,
+                })?,
+            };
+            Ok::<_, CliError>((*length, speed))
+        };
+        let [first, second] = &self.speeds;
+        Ok([one(first)?, one(second)?])
+    }
 }
 
 fn throughput(text: &str) -> Result<Throughput, String> {
     let one = |part: &str| {
         let (length, speed) = part.split_once('=')?;
-        let length = length
-            .trim()
-            .parse()
-            .ok()
-            .filter(|&length| length <= Settings::MOST_LENGTH)?;
-        let speed: f64 = speed.trim().parse().ok()?;
-        (speed.is_finite() && speed > 0.0).then_some((length, speed))
+        let length: usize = length.trim().parse().ok()?;
+        let speed = match speed.trim().parse::<f64>() {
+            Ok(speed) if speed.is_finite() && speed > 0.0 => Speed::Known(speed),
+            Ok(_) => return None,
+            Err(_) => Speed::In(speed.trim().into()),
+        };
+        (length <= Settings::MOST_LENGTH).then_some((length, speed))
     };
-    let speeds: Option<Vec<(usize, f64)>> = text.split(',').map(one).collect();
-    match speeds.as_deref() {
-        Some(&[first, second]) if first.0 != second.0 => Ok(Throughput {
-            text: text.to_owned(),
-            speeds: if first.0 < second.0 {
-                [first, second]
-            } else {
-                [second, first]
-            },
-        }),
+    let mut speeds: Vec<_> = text.split(',').filter_map(one).collect();
+    speeds.sort_by_key(|(length, _)| *length);
+    match <[_; 2]>::try_from(speeds) {
+        Ok(speeds) if speeds[0].0 < speeds[1].0 && text.matches(',').count() == 1 => {
+            Ok(Throughput {
+                text: text.to_owned(),
+                speeds,
+            })
+        }
         _ => Err("is tokens a second at two draft lengths, such as 0=52,3=118".to_owned()),
     }
 }
@@ -209,6 +241,7 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
     (args.parted.touched(Touched::reading(&args.files)))
         .and_reading(args.costs.file())
         .and_reading(by_batch)
+        .and_reading(args.throughput.iter().flat_map(Throughput::files))
         .folder(args.folder.out.as_deref(), |name| {
             is_of_a_page(name) || is_of_a_profile(name)
         })
@@ -226,7 +259,7 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
     };
     if let Some(given) = &args.throughput {
         let plain = counters::predict(&counted, &settings);
-        let found = counters::cost_of_throughput(&plain.lengths, given.speeds);
+        let found = counters::cost_of_throughput(&plain.lengths, given.read()?);
         let (cost, note) =
             found.map_err(|message| CliError::missing(format!("⟨throughput⟩: {message}")))?;
         settings.costs = Some(counters::Costs::ratio(cost));

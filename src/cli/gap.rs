@@ -57,7 +57,9 @@ pub struct GapArgs {
     /// the same positions: drafts of one capture.
     #[arg(long, conflicts_with = "pool")]
     paired: bool,
-    /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
+    /// Read the I-th of K parts alone, for `specgap merge`.
+    ///
+    /// Parts are stretches of equal length of every log's positions.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or

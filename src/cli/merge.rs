@@ -1,10 +1,10 @@
 //! `specgap merge`: summaries of parts to one report.
 
 use super::gap::{finish, read_baseline};
-use super::options::{Common, Results};
+use super::options::{Common, Folder, Results};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
-use super::parts;
+use super::parts::{self, Together};
 use crate::files::read_text;
 use crate::gap::Summary;
 use clap::Args;
@@ -24,12 +24,25 @@ pub struct MergeArgs {
     incomplete: bool,
 }
 
-pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
-    (args.results.touched(Touched::reading(&args.parts))).check()?;
-    if args.parts.iter().any(|path| parts::is_part(path)) {
-        args.results.refuse_of_gap(args.incomplete)?;
-        return parts::run(&args.parts, &args.results.folder, common);
+impl MergeArgs {
+    /// Where the report goes.
+    pub(super) fn folder(&self) -> &Folder {
+        &self.results.folder
     }
+
+    /// What parts of another command than `gap` have; `None` where these are summaries.
+    pub(super) fn together(&self) -> Result<Option<Together>, CliError> {
+        (self.results.touched(Touched::reading(&self.parts))).check()?;
+        if !self.parts.iter().any(|path| parts::is_part(path)) {
+            return Ok(None);
+        }
+        self.results.refuse_of_gap(self.incomplete)?;
+        parts::together(&self.parts).map(Some)
+    }
+}
+
+/// Makes the report of `gap` of summaries.
+pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
     let baseline = read_baseline(&args.results)?;
     let given = args.results.given(common)?;
     let summary = merge(&args.parts)?;

@@ -216,7 +216,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Paths(args) => paths::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
         Command::Audit(args) => audit::run(args, &cli.common),
-        Command::Merge(args) => merge::run(args, &cli.common),
+        Command::Merge(args) => merged(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
         Command::Schema(args) => schema::run(args, &cli.common),
         Command::Completions(args) => completions::run(args, &mut program()),
@@ -237,6 +237,43 @@ pub fn run(cli: Cli) -> u8 {
             }
             error.exit_code()
         }
+    }
+}
+
+/// Makes the report of parts: of summaries of `gap`, or by running the command that wrote them.
+fn merged(args: &merge::MergeArgs, common: &Common) -> Result<Verdict, CliError> {
+    let Some(parts::Together { typed, parted }) = args.together()? else {
+        return merge::run(args, common);
+    };
+    let cli = parsed(&typed).map_err(|error| CliError::missing(error.to_string()))?;
+    let common = Common {
+        seed: cli.common.seed,
+        ..common.clone()
+    };
+    let folder = args.folder().clone();
+    match cli.command {
+        Command::Length(mut args) => {
+            (args.parted, args.texts.folder) = (parted, folder);
+            length::run(&args, &common)
+        }
+        Command::Tree(mut args) => {
+            (args.parted, args.texts.folder) = (parted, folder);
+            tree::run(&args, &common)
+        }
+        Command::Counters(mut args) => {
+            (args.parted, args.folder) = (parted, folder);
+            counters::run(&args, &common)
+        }
+        _ => Err(CliError::missing("this command is not merged")),
+    }
+}
+
+impl Cli {
+    /// Keeps the command as it was typed.
+    fn with_typed(mut self, args: &[OsString]) -> Self {
+        let words = args.iter().map(|word| word.to_string_lossy().into_owned());
+        self.common.typed = words.collect();
+        self
     }
 }
 

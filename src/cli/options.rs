@@ -291,8 +291,9 @@ pub(super) struct Results {
     /// With --baseline: a test case for each of its numbers.
     #[arg(long, value_name = "FILE", requires = "baseline")]
     pub(super) junit: Option<PathBuf>,
-    /// Write the summary of these positions, which `specgap merge` takes; without --out,
-    /// no report is made.
+    /// Write what is read, before any report, for `specgap merge`.
+    ///
+    /// Without --out no report is made.
     #[arg(long, value_name = "FILE")]
     pub(super) partial: Option<PathBuf>,
     /// Count several logs of one pair of models together, as one.

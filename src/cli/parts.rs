@@ -3,10 +3,9 @@
 //! A part is the command as it was typed, and behind that line what its share of the input says. `merge` runs
 //! the command once more, with what the parts have in place of what it would read.
 
-use super::options::{Common, Folder, Format};
-use super::output::{CliError, Verdict, write_whole};
+use super::options::{Common, Format};
+use super::output::{CliError, write_whole};
 use super::overwrites::Touched;
-use super::{Cli, Command, counters, length, parsed, tree};
 use crate::counters::Counted;
 use crate::files;
 use crate::gap::Part;
@@ -26,11 +25,14 @@ const LARGEST: u64 = 1 << 36;
 /// Options of commands that read in parts.
 #[derive(Args, Debug, Default)]
 pub(super) struct Parted {
-    /// Write what this part says into FILE, which `specgap merge` takes; no report is made.
+    /// Write what is read, before any report, for `specgap merge`.
+    ///
+    /// No report is made.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out"])]
     partial: Option<PathBuf>,
-    /// Read the I-th of K parts alone: stretches of equal length of every log's positions, or requests by
-    /// turns.
+    /// Read the I-th of K parts alone, for `specgap merge`.
+    ///
+    /// Parts are stretches of equal length of every log's positions, or requests by turns.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial")]
     shard: Option<Part>,
     /// What was read elsewhere.
@@ -193,12 +195,14 @@ fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
     Ok((head, behind))
 }
 
-/// Makes the report of all parts, by running their command.
-pub(super) fn run(
-    paths: &[PathBuf],
-    folder: &Folder,
-    common: &Common,
-) -> Result<Verdict, CliError> {
+/// What all parts of one command have, and how it was typed.
+pub(super) struct Together {
+    pub(super) typed: Vec<std::ffi::OsString>,
+    pub(super) parted: Parted,
+}
+
+/// Reads all parts of a command, which has to be run once more with what they have.
+pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
     let mut rows = Kept::default();
     let mut counts: Option<Counted> = None;
@@ -267,42 +271,15 @@ pub(super) fn run(
             missing.join(", ")
         )));
     }
-    let typed: Vec<std::ffi::OsString> = head.typed.iter().map(Into::into).collect();
-    let cli = parsed(&typed).map_err(|error| CliError::missing(error.to_string()))?;
-    let common = Common {
-        seed: cli.common.seed,
-        ..common.clone()
+    let merged = match counts {
+        Some(counts) => Merged::Counts(Box::new(counts)),
+        None => Merged::Rows(Arc::new(rows)),
     };
-    let merged = |merged| Parted {
-        merged: Some(merged),
-        ..Parted::default()
-    };
-    let rows = || merged(Merged::Rows(Arc::new(rows)));
-    match (cli.command, counts) {
-        (Command::Length(mut args), _) => {
-            args.parted = rows();
-            args.texts.folder = folder.clone();
-            length::run(&args, &common)
-        }
-        (Command::Tree(mut args), _) => {
-            args.parted = rows();
-            args.texts.folder = folder.clone();
-            tree::run(&args, &common)
-        }
-        (Command::Counters(mut args), Some(counts)) => {
-            args.parted = merged(Merged::Counts(Box::new(counts)));
-            args.folder = folder.clone();
-            counters::run(&args, &common)
-        }
-        _ => Err(CliError::missing(format!("{} is not merged", head.command))),
-    }
-}
-
-impl Cli {
-    /// Keeps the command as it was typed.
-    pub(super) fn with_typed(mut self, args: &[std::ffi::OsString]) -> Self {
-        let words = args.iter().map(|word| word.to_string_lossy().into_owned());
-        self.common.typed = words.collect();
-        self
-    }
+    Ok(Together {
+        typed: head.typed.iter().map(Into::into).collect(),
+        parted: Parted {
+            merged: Some(merged),
+            ..Parted::default()
+        },
+    })
 }

@@ -9,7 +9,7 @@ const TYPED: &str = "
     changes.rs cuts.rs settings.rs summary.rs whole.rs: commands that reports record
     summary_file.rs paths/measure.rs: a command that is told for a shell
     programs.rs: options of cargo
-    engines.rs json.rs lists.rs llama_cpp_log.rs notes.rs options.rs requests.rs: options of engines
+    engines.rs forms.rs lists.rs llama_cpp_log.rs notes.rs options.rs requests.rs: options of engines
     conclude.rs family.rs prometheus.rs speculators.rs verdict/measure.rs verdict/whole.rs: words of \
     reports, which are of commands
     left_out.rs trees/measure.rs: commands that log rollouts, as a report has them

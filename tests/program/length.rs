@@ -171,7 +171,7 @@ fn bad_input_is_refused_with_its_cure() {
             log log -> log | named twice
             log --temperature 0.7 -> log | drawn at temperature 1 | 0.7 | capture
             log --temperature 0 -> --temperature 0 | above 0
-            log --cost-ratio -0.1 -> --cost-ratio | above 0
+            log --cost-ratio -0.1 -> --cost-ratio | 0 or more
             log --cost-ratio fast -> --cost-ratio | 0.1
             log --lengths 0 -> --lengths | 1..=1024
             log --lengths 1,x -> --lengths | x

@@ -256,7 +256,7 @@ fn what_is_no_tree_is_refused_with_the_cure() {
             log --trees 99x99 -> at most 4096
             log --budget 0 -> --budget
             log --max-branch 99 -> --max-branch
-            log --cost-ratio 0 -> is no cost
+            log --cost-ratio -1 -> is no cost
             log --laws hub --verifiers rrs -> no draft law and verifier
             log --temperature 0.5 -> temperature
             nothing -> nothing

@@ -95,6 +95,10 @@ fn advice(report: &CountersReport) -> String {
     if let Some(best) = &report.best {
         return verdict(report, best);
     }
+    if report.notes.iter().any(|note| note.name == "few-rounds") {
+        return "These are too few rounds to choose a length by. Count some hundred, and ask again."
+            .to_owned();
+    }
     if !report.by_batch.is_empty() {
         return "Set vLLM's num_speculative_tokens_per_batch_size to the list below.".to_owned();
     }

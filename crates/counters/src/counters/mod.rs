@@ -43,4 +43,4 @@ pub use data::{
 };
 pub use definitions::{ToolDefinition, counters_definitions, tool_definitions};
 pub use predict::predict;
-pub use readers::{Text, count};
+pub use readers::{Text, count, throughput};

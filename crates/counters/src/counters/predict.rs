@@ -5,6 +5,7 @@ use super::counted::{Counted, Rounds};
 use super::data::{
     AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served, TokensARound,
 };
+use super::notes::ENOUGH;
 use super::runs::Runs;
 use super::{changes, definitions, notes, steps};
 use specgap_statistics::curve::Curve;
@@ -16,10 +17,6 @@ const HEADS: f64 = 0.01;
 
 /// The longest length that is asked for by default.
 const UP_TO: usize = 8;
-
-/// Fewer rounds than this tell no length but the one that ran, and fewer that accept all K drafts
-/// tell nothing beyond K: of 30 a third is known to half of itself.
-pub(super) const ENOUGH: f64 = 30.0;
 
 /// Up to this share of K that is not drafted, rates still go on beyond K.
 const HARDLY_SHORT: f64 = 0.01;

@@ -1,33 +1,12 @@
 //! Records that tools write into JSON, each told by its own fields, wherever it stands in a document.
 
 use super::json::{Document, documents, histogram, number, numbers};
-use super::read::{self, Text};
+use super::read::{self, Record, Text};
 use super::requests;
 use crate::counters::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
 use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
-
-/// What one record says.
-#[derive(Default)]
-pub(super) struct Record {
-    pub(super) rounds: Rounds,
-    /// K, where the record says it.
-    pub(super) length: Option<usize>,
-    /// What has to be known of it.
-    pub(super) note: Option<(&'static str, &'static str)>,
-    /// Whether there are rates and no counts.
-    pub(super) rates_alone: bool,
-}
-
-impl Record {
-    fn of(rounds: Rounds) -> Self {
-        Self {
-            rounds,
-            ..Self::default()
-        }
-    }
-}
 
 /// A record of a tool.
 struct Form {
@@ -42,10 +21,23 @@ struct Form {
 /// All forms; the first whose fields are there is taken.
 ///
 /// Looked up: vLLM 0.30's page on acceptance metrics by request; SGLang 0.5.23's `meta_info` and `sglext`,
-/// and `benchmark/bench_serving`; TensorRT-LLM's `executor/types.h` (`SpecDecodingStats`) and its choice
+/// `benchmark/bench_serving`, and the open pull request 34814, whose `speculative_decoding_stats` list what each
+/// round verified and accepted; TensorRT-LLM's `executor/types.h` (`SpecDecodingStats`) and its choice
 /// blocks as aiperf reads them; llama.cpp's server as of b10902 and mlx-vlm, which has rounds beside the
 /// same names; ATOM's `/debug/mtp_stats`; MLC's `spec_decode` metrics.
-const FORMS: [Form; 9] = [
+const FORMS: [Form; 11] = [
+    Form {
+        source: Source::SglangRequests,
+        marks: &[&["verify_lengths"], &["accept_lengths"]],
+        by_request: true,
+        read: requests::verified,
+    },
+    Form {
+        source: Source::TensorrtLlm,
+        marks: &[&["acceptance_histogram"], &["total_draft_tokens"]],
+        by_request: true,
+        read: requests::request,
+    },
     Form {
         source: Source::VllmRequests,
         marks: &[&["acceptance_histogram", "per_step_accepted"]],
@@ -132,13 +124,18 @@ fn find<'a>(
 ) {
     match value {
         Value::Object(fields) => {
-            if let Some(form) = Form::of(fields) {
-                found.push((place, fields, form));
-            } else if depth < DEEPEST {
+            let form = Form::of(fields);
+            // A benchmark's mean stands above the requests that it is of, where these are listed.
+            let is_whole = form.is_none_or(|form| form.source == Source::SglangBench);
+            let before = found.len();
+            if is_whole && depth < DEEPEST {
                 for (name, value) in fields.iter().filter(|(_, value)| !value.is_string()) {
                     let dot = if place.is_empty() { "" } else { "." };
                     find(value, format!("{place}{dot}{name}"), depth + 1, found);
                 }
+            }
+            if let Some(form) = form.filter(|_| found.len() == before) {
+                found.push((place, fields, form));
             }
         }
         Value::Array(entries) if depth < DEEPEST => {
@@ -155,11 +152,36 @@ fn find<'a>(
     }
 }
 
-/// Tells the tool of the first record in a document.
-pub(super) fn source(value: &Value) -> Option<Source> {
-    let mut found = Vec::new();
-    find(value, String::new(), 0, &mut found);
-    found.first().map(|(_, _, form)| form.source)
+/// Tells which tool the documents are of.
+pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
+    for document in documents(file) {
+        let Document { value, .. } = document?;
+        let Value::Object(fields) = &value else {
+            continue;
+        };
+        let has = |name: &str| fields.contains_key(name);
+        if has("pooled_spec_decode_acceptance_histogram")
+            || has("spec_decode_acceptance")
+            || has("total_spec_decode_steps")
+        {
+            return Ok(Source::Aiperf);
+        }
+        if fields.keys().any(|name| name.starts_with("spec_decode_")) {
+            return Ok(Source::VllmBench);
+        }
+        let mut found = Vec::new();
+        find(&value, String::new(), 0, &mut found);
+        if let Some((_, _, form)) = found.first() {
+            return Ok(form.source);
+        }
+    }
+    let tools = Source::ALL.map(Source::words);
+    Err(file.refused(format!(
+        "has no counts of speculative decoding: no metrics.speculative_decoding (vLLM has it with \
+         --per-request-spec-decode-metrics detailed), no spec_verify_ct (SGLang), no \
+         spec_decode_num_drafts (vllm bench serve); these are read: {}",
+        tools.join("; ")
+    )))
 }
 
 /// What was read so far.

@@ -1,8 +1,7 @@
 //! JSON and JSON Lines, in which several tools say what was counted.
 
-use super::forms;
 use super::read::Text;
-use crate::counters::counted::{CountersError, MOST_DRAFTS, Source};
+use crate::counters::counted::{CountersError, MOST_DRAFTS};
 use serde_json::{Deserializer, Map, Value};
 
 /// A document, and where it stands.
@@ -123,34 +122,29 @@ pub(super) fn objects<T>(
     Ok(found)
 }
 
-/// Tells which tool the documents are of.
-pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
-    for document in documents(file) {
-        let Document { value, .. } = document?;
-        let Value::Object(fields) = &value else {
-            continue;
-        };
-        let has = |name: &str| fields.contains_key(name);
-        if has("pooled_spec_decode_acceptance_histogram")
-            || has("spec_decode_acceptance")
-            || has("total_spec_decode_steps")
-        {
-            return Ok(Source::Aiperf);
+/// Reads the tokens a second that a benchmark's result says: `output_throughput` of `vllm bench serve` and SGLang's
+/// `bench_serving`, `output_token_throughput` of aiperf; the mean of several results.
+///
+/// # Errors
+/// A file that is no JSON or says no speed, by its name.
+pub fn throughput(file: &Text<'_>) -> Result<f64, CountersError> {
+    const NAMES: [&str; 2] = ["output_throughput", "output_token_throughput"];
+    let speeds = objects(std::slice::from_ref(file), |fields| {
+        let said = NAMES.into_iter().find(|name| fields.contains_key(*name));
+        let Some(name) = said else { return Ok(None) };
+        match fields.get(name) {
+            Some(Value::Object(metric)) => number(metric, "avg"),
+            _ => number(fields, name),
         }
-        if fields.keys().any(|name| name.starts_with("spec_decode_")) {
-            return Ok(Source::VllmBench);
-        }
-        if let Some(source) = forms::source(&value) {
-            return Ok(source);
-        }
+    })?;
+    let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
+    if mean.is_finite() && mean > 0.0 {
+        return Ok(mean);
     }
-    let tools = Source::ALL.map(Source::words);
-    Err(file.refused(format!(
-        "has no counts of speculative decoding: no metrics.speculative_decoding (vLLM has it with \
-         --per-request-spec-decode-metrics detailed), no spec_verify_ct (SGLang), no \
-         spec_decode_num_drafts (vllm bench serve); these are read: {}",
-        tools.join("; ")
-    )))
+    Err(file.refused(
+        "says no tokens a second: no output_throughput (vllm bench serve, SGLang's bench_serving) and no \
+         output_token_throughput (aiperf)",
+    ))
 }
 
 /// A number from 0 on, which a count is.

@@ -12,6 +12,7 @@ mod speculators;
 mod vllm_bench;
 mod vllm_log;
 
+pub use json::throughput;
 pub use read::Text;
 
 use super::counted::{Counted, CountersError, Source};
@@ -20,7 +21,7 @@ use super::counted::{Counted, CountersError, Source};
 fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
     if json::is_it(text) {
-        return json::told(file);
+        return forms::told(file);
     }
     if speculators::is_it(text) {
         return Ok(Source::Speculators);

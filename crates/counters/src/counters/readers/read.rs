@@ -1,6 +1,6 @@
-//! What every reader is given.
+//! What every reader is given, and what it makes of one record.
 
-use crate::counters::counted::{CountersError, MOST_DRAFTS};
+use crate::counters::counted::{CountersError, MOST_DRAFTS, Rounds};
 
 /// A file that was read whole.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,27 @@ impl Text<'_> {
         CountersError::File {
             file: self.name.to_owned(),
             message: message.into(),
+        }
+    }
+}
+
+/// What one record says.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) rounds: Rounds,
+    /// K, where the record says it.
+    pub(super) length: Option<usize>,
+    /// What has to be known of it.
+    pub(super) note: Option<(&'static str, &'static str)>,
+    /// Whether there are rates and no counts.
+    pub(super) rates_alone: bool,
+}
+
+impl Record {
+    pub(super) fn of(rounds: Rounds) -> Self {
+        Self {
+            rounds,
+            ..Self::default()
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Looked up in vLLM 0.30's page on acceptance metrics by request, which calls the form experimental:
 //! `--per-request-spec-decode-metrics summary` has the histogram, `detailed` also each step. aiperf's
-//! records have the same fields, and the histogram as an object.
+//! records have the same fields, and the histogram as an object. TensorRT-LLM's choices say `total_` for
+//! `num_`.
 
-use super::forms::Record;
 use super::json::{histogram, number, numbers};
+use super::read::Record;
 use crate::counters::counted::{MOST_DRAFTS, Rounds, Step};
 use serde_json::{Map, Value};
 
@@ -18,8 +19,9 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
         ));
     }
     let counts = histogram(fields, "acceptance_histogram")?;
-    let drafted = number(fields, "num_draft_tokens")?;
-    let by_step = steps(fields)?;
+    let either = |one, other| Ok::<_, String>(number(fields, one)?.or(number(fields, other)?));
+    let drafted = either("num_draft_tokens", "total_draft_tokens")?;
+    let by_step = steps(fields, ["per_step_accepted", "per_step_drafted"], 0.0)?;
     let rounds = match (&counts, by_step) {
         (_, Some(steps)) => Rounds::of_steps(steps),
         (Some(counts), None) => Rounds::of_histogram(counts, drafted),
@@ -45,7 +47,7 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
         histogram.map(|one| one.accepted),
         Some(rounds.accepted),
     )?;
-    let accepted = number(fields, "num_accepted_draft_tokens")?;
+    let accepted = either("num_accepted_draft_tokens", "total_accepted_draft_tokens")?;
     differs("num_accepted_draft_tokens", accepted, Some(rounds.accepted))?;
     differs(
         "num_spec_steps",
@@ -60,37 +62,61 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
     })
 }
 
-/// Every round in order, where they are listed.
-fn steps(fields: &Map<String, Value>) -> Result<Option<Vec<Step>>, String> {
-    let accepted = numbers(fields, "per_step_accepted")?;
-    let drafted = numbers(fields, "per_step_drafted")?;
-    let (accepted, drafted) = match (accepted, drafted) {
+/// The rounds of one request of SGLang, whose lengths count the token that every round has.
+pub(super) fn verified(fields: &Map<String, Value>) -> Result<Record, String> {
+    let steps = steps(fields, ["accept_lengths", "verify_lengths"], 1.0)?;
+    let rounds = Rounds::of_steps(steps.unwrap_or_default());
+    for (name, found) in [
+        ("num_accepted_draft_tokens", Some(rounds.accepted)),
+        ("num_verified_draft_tokens", rounds.drafted),
+    ] {
+        let said = number(fields, name)?;
+        if let (Some(said), Some(found)) = (said, found)
+            && said != found
+        {
+            return Err(format!("{name}: is {said}, and the rounds come to {found}"));
+        }
+    }
+    Ok(Record {
+        rounds,
+        ..Record::default()
+    })
+}
+
+/// Every round in order, where they are listed under two names, with so many tokens of its own in each.
+fn steps(
+    fields: &Map<String, Value>,
+    [of_accepted, of_drafted]: [&str; 2],
+    own: f64,
+) -> Result<Option<Vec<Step>>, String> {
+    let (accepted, drafted) = match (numbers(fields, of_accepted)?, numbers(fields, of_drafted)?) {
         (Some(accepted), Some(drafted)) => (accepted, drafted),
         (None, None) => return Ok(None),
         _ => {
-            return Err(
-                "per_step_drafted: there is one of per_step_accepted and it alone".to_owned(),
-            );
+            return Err(format!(
+                "{of_drafted}: there is one of {of_accepted} and it alone"
+            ));
         }
     };
     if accepted.len() != drafted.len() {
         return Err(format!(
-            "per_step_drafted: has {} steps, and per_step_accepted {}",
+            "{of_drafted}: has {} steps, and {of_accepted} {}",
             drafted.len(),
             accepted.len()
         ));
     }
-    let whole = |count: f64| count.fract() == 0.0 && count <= MOST_DRAFTS as f64;
+    let whole = |count: f64| count.fract() == 0.0 && (0.0..=MOST_DRAFTS as f64).contains(&count);
     let mut steps = Vec::with_capacity(accepted.len());
     for (at, (&accepted, &drafted)) in accepted.iter().zip(&drafted).enumerate() {
+        let (accepted, drafted) = (accepted - own, drafted - own);
         if !(whole(accepted) && whole(drafted)) {
             return Err(format!(
-                "per_step_accepted[{at}]: {accepted} of {drafted} are no counts up to {MOST_DRAFTS}"
+                "{of_accepted}[{at}]: {accepted} of {drafted} are no counts up to {MOST_DRAFTS}"
             ));
         }
         if accepted > drafted {
             return Err(format!(
-                "per_step_accepted[{at}]: is {accepted}, and {drafted} were drafted"
+                "{of_accepted}[{at}]: is {accepted}, and {drafted} were drafted"
             ));
         }
         // A step without drafts is a step of the target alone.

@@ -412,6 +412,11 @@ fn every_tool_that_counts() {
     let iterations = r#"[{"iter": 0, "specDecodingStats": {"numDraftTokens": 12, "numAcceptedTokens": 7,
         "numRequestsWithDraftTokens": 4}}, {"iter": 1, "specDecodingStats": {"numDraftTokens": 12,
         "numAcceptedTokens": 5, "numRequestsWithDraftTokens": 4}}]"#;
+    let listed = r#"{"accept_length": 2.5, "output_throughput": 90.5, "speculative_decoding_stats": {"requests": [{"stats":
+        {"mode": "detailed", "verify_lengths": [6, 6, 3], "accept_lengths": [4, 5, 3], "num_accepted_draft_tokens": 9}},
+        {"stats": null}, {"stats": {"verify_lengths": [6], "accept_lengths": [1]}}]}}"#;
+    let tensorrt = r#"{"choices": [{"speculative_decoding": {"total_accepted_draft_tokens": 30, "total_draft_tokens": 60,
+        "num_spec_steps": 20, "acceptance_histogram": [8, 0, 6, 6], "num_spec_tokens": 3}}]}"#;
     let choices = r#"{"choices": [{"stats": {"acceptance_histogram": [8, 0, 6, 6]}}]}"#;
     let capture = format!("{{\"data\": {REQUEST}}}");
     let timings = r#"{"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}}"#;
@@ -420,7 +425,9 @@ fn every_tool_that_counts() {
         acceptance rate: 45.6%\n";
     let omlx = "vlm_mtp stats: request=e2af rounds=1079 accepted=1414/2158 (65.5%) tokens_per_round=2.31\n";
     let bench = r#"{"backend": "sglang", "completed": 100, "accept_length": 2.45}"#;
-    let cases: [(&str, Source, Option<usize>, f64, f64); 14] = [
+    let cases: [(&str, Source, Option<usize>, f64, f64); 16] = [
+        (listed, Source::SglangRequests, Some(5), 4.0, 9.0),
+        (tensorrt, Source::TensorrtLlm, Some(3), 20.0, 30.0),
         (meta, Source::SglangRequests, Some(5), 43.0, 63.0),
         (openai, Source::SglangRequests, Some(5), 43.0, 63.0),
         (old, Source::SglangRequests, None, 40.0, 60.0),
@@ -452,11 +459,39 @@ fn every_tool_that_counts() {
     }
     let places = read_one(log).total().reached;
     assert_eq!(places, Some(vec![39.0, 30.0, 20.0]));
+    assert_eq!(read_one(tensorrt).total().drafted, Some(60.0));
+    let rounds = read_one(listed);
+    assert_eq!(rounds.total().drafted, Some(17.0));
+    let steps = rounds
+        .clusters
+        .iter()
+        .map(|one| one.steps.as_ref().map_or(0, Vec::len));
+    assert_eq!(steps.collect::<Vec<_>>(), [3, 1]);
+    let name = "bench.json";
+    assert_eq!(throughput(&Text { name, text: listed }).unwrap(), 90.5);
+    let aiperf = r#"{"output_token_throughput": {"unit": "tokens/sec", "avg": 118.0}}"#;
+    assert_eq!(throughput(&Text { name, text: aiperf }).unwrap(), 118.0);
+    for text in [meta, r#"{"output_throughput": 0}"#] {
+        let refused = throughput(&Text { name, text }).unwrap_err().to_string();
+        assert!(
+            refused.contains("bench.json says no tokens a second")
+                || refused.contains("bench.json: says"),
+            "{refused}"
+        );
+    }
     for (text, words) in [
         (
             r#"{"meta_info": {"spec_verify_ct": 43, "spec_num_correct_drafts": 63,
             "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 2]}}"#,
             "spec_verify_ct: is 43",
+        ),
+        (
+            r#"{"stats": {"verify_lengths": [6, 0], "accept_lengths": [4, 1]}}"#,
+            "accept_lengths[1]: 0 of -1 are no counts",
+        ),
+        (
+            r#"{"stats": {"verify_lengths": [6], "accept_lengths": [4], "num_accepted_draft_tokens": 4}}"#,
+            "num_accepted_draft_tokens: is 4, and the rounds come to 3",
         ),
         (
             r#"{"meta_info": {"spec_verify_ct": 43}}"#,
