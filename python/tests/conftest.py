@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,22 @@ class Coins:
         ends = np.cumsum([1.0 / a] * a if p is None else p)
         found = int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
         return min(found, int(np.flatnonzero(np.diff(ends, prepend=0.0))[-1]))
+
+
+def faked(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> types.ModuleType:
+    """A module and its parents, as if they were installed."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        path = ".".join(parts[:end])
+        if path not in sys.modules or end == len(parts):
+            monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
+        if end > 1:
+            parent = sys.modules[".".join(parts[: end - 1])]
+            monkeypatch.setattr(parent, parts[end - 1], sys.modules[path], raising=False)
+    module = sys.modules[name]
+    for key, value in members.items():
+        setattr(module, key, value)
+    return module
 
 
 class Ran(NamedTuple):

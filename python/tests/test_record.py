@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 import specgap as sg
 from specgap.record import _rounds
 
+from .conftest import faked
+
 VOCABULARY = 12
 
 
@@ -49,22 +51,6 @@ class Models:
         draft = base[:count].astype(np.float32)
         drafts = [self.rng.choice(VOCABULARY, p=row / row.sum()) for row in softmax(draft)]
         return target, draft, np.array(drafts)
-
-
-def faked(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> types.ModuleType:
-    """A module and its parents, as if they were installed."""
-    parts = name.split(".")
-    for end in range(1, len(parts) + 1):
-        path = ".".join(parts[:end])
-        if path not in sys.modules or end == len(parts):
-            monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
-        if end > 1:
-            parent = sys.modules[".".join(parts[: end - 1])]
-            monkeypatch.setattr(parent, parts[end - 1], sys.modules[path], raising=False)
-    module = sys.modules[name]
-    for key, value in members.items():
-        setattr(module, key, value)
-    return module
 
 
 # --- transformers -------------------------------------------------------------------------------
