@@ -96,6 +96,7 @@ fn schema(name: &str) -> Schema {
         "length" => written::<crate::replay::LengthReport>(),
         "tree" => written::<crate::replay::TreeReport>(),
         "paths" => written::<crate::replay::PathsReport>(),
+        "relaxed" => written::<crate::replay::RelaxedReport>(),
         "audit" => written::<crate::audit::AuditReport>(),
         "counters" => written::<crate::counters::CountersReport>(),
         "import" => written::<Import>(),

@@ -8,6 +8,7 @@
 :func:`length`         how many tokens to draft, from logged text
 :func:`tree`           which tree of drafts to verify, from logged text
 :func:`paths`          what several draft paths could give, from logged text
+:func:`relaxed`        what rules that are not lossless accept, and what they do to the law
 :func:`audit`          whether an engine samples what it claims
 :func:`drafter`        what a drafter in training would accept, in a validation loop;
                        :func:`compare` two of them
@@ -56,6 +57,7 @@ from ._reports import (
     gap,
     length,
     paths,
+    relaxed,
     tree,
 )
 from ._sequential import Sequential, SequentialLaw
@@ -101,6 +103,7 @@ __all__ = [
     "laws",
     "length",
     "paths",
+    "relaxed",
     "plan",
     "record",
     "save_problem",

@@ -64,7 +64,7 @@ def legend(command: str, data: Mapping[str, Any]) -> str:
                 each.append(f"{', '.join(names)}: {words}")
         known = f"At a position: {'; '.join(each)}. " if each else ""
         return f"{known}Means are estimates over positions; ±: half of a 95% interval over prompts."
-    if command in ("length", "tree", "paths"):
+    if command in ("length", "tree", "paths", "relaxed"):
         return (
             "Estimates, exact given the text, which is a sample; ±: half of a 95% interval over "
             "prompts."

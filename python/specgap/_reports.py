@@ -983,6 +983,25 @@ def paths(
 
 
 @stands_for_a_command
+def relaxed(
+    logs: Logs,
+    *,
+    temperature: float | None = None,
+    vocabulary: int | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """What rules that are not lossless accept, and what they do to the law: acceptance, TV, KL, tokens let through,
+    and the distance to the frontier, overlap + TV, of nine published rules by their parameter.
+
+    Arguments are as :func:`length` takes them. Rows have to be whole, or all that the sampler may draw.
+
+    Returns a :class:`Report` with intervals of 95% over prompts. Raises :class:`Refused` as :func:`length` does.
+    """
+    return _command("relaxed", locals())
+
+
+@stands_for_a_command
 def audit(
     log: LogLike,
     rule: str | None = None,

@@ -35,6 +35,7 @@ mod predicted;
 mod printed;
 mod profile;
 mod recorded;
+mod relaxed;
 pub(crate) mod schema;
 mod solve;
 mod table;
@@ -89,6 +90,8 @@ enum Command {
     Tree(tree::TreeArgs),
     /// What several draft paths could give, by logged text and paths.
     Paths(paths::PathsArgs),
+    /// Rules that are not lossless: what they accept, and what they do to the law.
+    Relaxed(relaxed::RelaxedArgs),
     /// Every draft length from what a server counts: which one to set.
     Counters(Box<counters::CountersArgs>),
     /// Run two ONNX models over prompts and log their rows.
@@ -214,6 +217,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
         Command::Paths(args) => paths::run(args, &cli.common),
+        Command::Relaxed(args) => relaxed::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
         Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merged(args, &cli.common),
@@ -384,7 +388,7 @@ impl GapOptions {
 }
 
 impl Host {
-    /// Runs a command that ends in a report, `length`, `tree`, `paths` or `audit`, by its
+    /// Runs a command that ends in a report, `length`, `tree`, `paths`, `relaxed` or `audit`, by its
     /// arguments, and takes the report. Nothing is printed; what options write is written.
     ///
     /// # Errors
@@ -404,6 +408,7 @@ impl Host {
             Command::Length(args) => length::run(args, common),
             Command::Tree(args) => tree::run(args, common),
             Command::Paths(args) => paths::run(args, common),
+            Command::Relaxed(args) => relaxed::run(args, common),
             Command::Audit(args) => audit::run(args, common),
             _ => Err(CliError::missing(
                 "this command hands over no report; run it as a program",

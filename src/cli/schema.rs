@@ -54,6 +54,7 @@ described! {
     "length": "report.json of length",
     "tree": "report.json of tree",
     "paths": "report.json of paths",
+    "relaxed": "report.json of relaxed",
     "audit": "report.json of audit",
     "counters": "report.json of counters",
     "import": "import --format json",

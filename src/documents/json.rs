@@ -201,7 +201,7 @@ pub(super) fn tables(names: &str) -> String {
 }
 
 /// The documents that commands print.
-pub(super) const PRINTED: &str = "solve verify block certify check gap comparison length tree paths \
+pub(super) const PRINTED: &str = "solve verify block certify check gap comparison length tree paths relaxed \
     audit counters import conformance conformance-trees explain";
 
 /// The pages that have documents, and which.

@@ -13,6 +13,7 @@ mod import;
 mod length;
 mod parts;
 mod paths;
+mod relaxed;
 mod schema;
 mod shells;
 mod solve;

@@ -235,6 +235,7 @@ fn reports_of_logs_keep_to_their_schemas() {
     let grown = read(&at.join("made/best-tree.eagle.json"));
     keeps(&closed("tree-topology"), "best-tree.eagle.json", &grown);
     printed(at, "paths paths --paths 2 --length 2", "paths");
+    printed(at, "relaxed log", "relaxed");
     std::fs::write(
         at.join("metrics.txt"),
         "llamacpp:spec_decode_num_drafts_total 106\nllamacpp:spec_decode_num_draft_tokens_total 317\n\

@@ -379,7 +379,9 @@ impl LinePlot {
             .iter()
             .flat_map(|line| &line.points)
             .any(|point| point.interval[1] > point.interval[0]);
-        if self.lines.len() < 2 || !has_intervals {
+        let mut points = self.lines.iter().flat_map(|line| &line.points);
+        let are_named = points.all(|point| self.x.stops.iter().any(|(x, _)| *x == point.x));
+        if self.lines.len() < 2 || !has_intervals || !are_named {
             return 0.0;
         }
         let nearest = self

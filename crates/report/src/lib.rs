@@ -25,6 +25,7 @@ pub mod paths;
 mod points;
 mod positions;
 pub mod problems;
+pub mod relaxed;
 mod replayed;
 mod sections;
 pub mod solve;

@@ -33,6 +33,7 @@ mod parts;
 mod paths;
 mod position;
 mod read;
+mod relaxed;
 mod rollouts;
 mod rows;
 mod timings;
@@ -58,6 +59,10 @@ pub use paths::{
 };
 pub use position::{Rest, TextPosition};
 pub use read::{Text, Texts};
+pub use relaxed::{
+    RELAXED_SCHEMA, RelaxedRate, RelaxedReport, Standing, measure_relaxed, relaxed_definitions,
+    relaxed_rules,
+};
 pub use rollouts::{RolledOut, RolloutKind, RolloutList};
 pub use specgap_measure::Surprise;
 pub use timings::{Measured, RuleTime, TIMINGS_SCHEMA, Timings, VerifyingPass};
