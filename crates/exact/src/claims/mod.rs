@@ -13,6 +13,7 @@ mod claim;
 mod codes;
 mod counted;
 mod family;
+mod field;
 mod frontier;
 mod laws;
 mod length;
@@ -55,6 +56,7 @@ pub fn ledger() -> Vec<Claim> {
         frontier::CLAIMS,
         moves::CLAIMS,
         verifiers::CLAIMS,
+        field::CLAIMS,
         levels::CLAIMS,
         table::CLAIMS,
         blocks::CLAIMS,

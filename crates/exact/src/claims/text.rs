@@ -99,7 +99,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         id: "prune-after-draw",
         statement: "a drafted token may be dropped because of its own probability, and the target \
             asked instead, without a change of the output's law",
-        source: "a reading of confidence rules; independently, DSpark's counterexample",
+        source: "a reading of confidence rules; independently, the counterexamples of DSpark and of D-cut \
+            (arXiv 2607.14647)",
         explanation: "Wrong: with p = (1/2, 1/2), q = (3/4, 1/4), and tokens dropped if q(x) < 1/2, \
             the first token has probability 5/8, a total variation of 1/8. Tokens that would have \
             been accepted for sure are replaced by draws from p. DSpark's counterexample is an \
