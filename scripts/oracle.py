@@ -71,6 +71,8 @@ The number is P(output in A(X)). All but k-seq are exact:
     rrs      recursive rejection, i.i.d. drafts: one minus the product of the
              rejection probabilities of the rounds
     rrs-wo   recursive rejection without replacement: all paths of rejections
+    shared-gumbel  drafts are the n tokens of least E/q, the output that of least E/p, of one noise
+             E ~ Exp(1): each set of tokens that may come before the output, in fractions
     naive-tree  the first draft by rejection, else a draw from the residual that may
              be another draft: all tuples
     spechub  the pair-by-pair rule: (x, a), then (a, x), then what is left goes to a
@@ -828,6 +830,28 @@ def rrs_wo(problem):
     return accepted(problem.target, problem.q, problem.drafts)
 
 
+def shared_gumbel(problem):
+    """P(the token of least E/p is among the n of least E/q), all E ~ Exp(1).
+
+    The output y has its number E_y = p_y t at a time t of density e^-t, and no other j has rung at
+    p by then: E_j > p_j t. Those with E_j < q_j p_y t/q_y are drafted before it. Each of them
+    has e^(-p_j t) or more left, so y with exactly the tokens of S before it has the density
+    p_y e^-t times the product over S of 1 - e^(-a t) and over the others of e^(-a t), which is a
+    sum of exponentials in t."""
+    p, q, n = problem.target, problem.q, problem.drafts
+    total = Fraction(0)
+    for y in support(q):
+        a = [max(q[j] * p[y] / q[y] - p[j], Fraction(0)) for j in range(len(p)) if j != y]
+        a = [x for x in a if x]  # the others are never before y
+        for size in range(min(n, len(a) + 1)):
+            for before in itertools.combinations(range(len(a)), size):
+                rate = 1 + sum(x for j, x in enumerate(a) if j not in before)
+                for rung in itertools.product((0, 1), repeat=size):
+                    late = sum(a[j] for j, r in zip(before, rung) if r)
+                    total += p[y] * (-1) ** sum(rung) / (rate + late)
+    return total
+
+
 def naive_tree(problem):
     """The first draft by rejection; a residual sample is accepted where it is another
     draft. Summed over all tuples."""
@@ -1017,6 +1041,7 @@ def acceptance(verifier, problem, law, alpha):
         "k-seq": scheme == "with-replacement",
         "naive-tree": scheme == "with-replacement",
         "rrs-wo": scheme == "without-replacement",
+        "shared-gumbel": scheme == "without-replacement",
         "spechub": scheme == "hub",
         "greedy": scheme == "greedy",
     }
@@ -1039,6 +1064,7 @@ def acceptance(verifier, problem, law, alpha):
         "rrs": rrs_strata if strata_drafts else rrs,
         "level-4": level_strata if strata_drafts else level_iid,
         "rrs-wo": rrs_wo,
+        "shared-gumbel": shared_gumbel,
         "spechub": spechub,
         "greedy": greedy,
         "k-seq": k_seq,

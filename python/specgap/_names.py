@@ -21,6 +21,7 @@ RuleName: TypeAlias = Literal[
     "token",
     "rrs",
     "rrs-wo",
+    "shared-gumbel",
     "level",
     "level-4",
     "k-seq",

@@ -9,6 +9,7 @@ rule                         drafts               lossless
 :func:`level_4`              stratified           yes: rejection by falling level
 :func:`level_4_iid`          with-replacement     yes: the same, all drafts at once
 :func:`rrs_wo`               without-replacement  yes: the same, q renormalised after a rejection
+:func:`shared_gumbel`        without-replacement  yes: draft and target have one noise
 :func:`k_seq`                with-replacement     yes: SpecTr's rule at a fixed factor
 :func:`one_hot`              top                  yes: drafts taken for certain, as EAGLE does
 :func:`exact_match`          any                  yes: the target's own draw
@@ -96,6 +97,22 @@ def rrs_wo(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> NDArray[np
         q[x] = 0.0
         q /= q.sum() if q.sum() > 0 else 1.0
     return law + reached * p
+
+
+def shared_gumbel(p: Floats, q: Floats, noise: Floats, n: int) -> tuple[list[int], int, int | None]:
+    """Drafts and output of one noise, E ~ Exp(1) for each token (lalamo, pull request 209; one draft:
+    Daliri, Musco, Suresh): the n tokens of least E/q, in this order, the token of least E/p, and
+    which of the drafts it is, or None. The output follows p whatever q is.
+
+    Draft and target each need their own row and the noise of the place: ``noise =
+    numpy.random.default_rng([seed, place]).exponential(size=len(p))``. Tokens of q = 0 are no drafts.
+    A text is then the one that the target writes alone from the same noise. O(V log V)."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        of_draft, of_target = (np.where(row > 0, noise / row, np.inf) for row in (q, p))
+    order = np.argsort(of_draft, kind="stable")[:n]
+    drafts = [int(x) for x in order if q[x] > 0]
+    token = int(of_target.argmin())
+    return drafts, token, drafts.index(token) if token in drafts else None
 
 
 class _Stratum(NamedTuple):

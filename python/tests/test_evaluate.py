@@ -55,6 +55,35 @@ def test_public_rules_are_lossless_and_accept_what_the_crate_says(
         assert found.acceptance[0] == pytest.approx(mine, abs=1e-12)
 
 
+def test_one_noise_is_the_law_that_the_crate_knows() -> None:
+    rows = [([0.5, 0.3, 0.2], [0.2, 0.2, 0.6]), ([0.1, 0.0, 0.6, 0.3], [0.4, 0.3, 0.3, 0.0])]
+    runs, rng = 40_000, np.random.default_rng(3)
+    for p, q in (np.array(pair) for pair in rows):
+        tokens, sets = np.zeros(len(p)), np.zeros(len(q))
+        for n in (1, 2):
+            kept = 0
+            for _ in range(runs):
+                noise = rng.exponential(size=len(p))
+                drafts, token, slot = rules.shared_gumbel(p, q, noise, n)
+                assert len(set(drafts)) == n and (slot is None) == (token not in drafts)
+                assert slot is None or drafts[slot] == token
+                assert rules.shared_gumbel(p, p, noise, n)[2] == 0
+                kept += slot is not None
+                tokens[token] += 1
+                sets[drafts[0]] += 1
+            rate = sg.acceptance("shared-gumbel", p, q, n)
+            assert rate.scheme == "without-replacement" and float(rate.upper - rate.lower) < 1e-10
+            # 4.5 standard errors, as all below: false-positive rate 7e-6 a number.
+            error = np.sqrt(rate.value * (1 - rate.value) / runs)
+            assert abs(kept / runs - rate.value) < 4.5 * error
+        for seen, law in ((tokens, p), (sets, q)):
+            assert np.all(abs(seen / (2 * runs) - law) <= 4.5 * np.sqrt(law * (1 - law) / (2 * runs)))
+    # As many drafts as there are.
+    assert rules.shared_gumbel(p, q, np.ones(4), 4)[0] == [0, 1, 2]
+    by_hand = [sg.acceptance("shared-gumbel", P, Q, n).value for n in (1, 2, 3)]
+    assert by_hand == pytest.approx([49 / 85, 1289 / 1380, 1.0], abs=1e-12)
+
+
 @pytest.mark.parametrize(("rule", "n", "scheme", "q"), LOSSY)
 def test_lossy_rules_are_refuted_and_the_command_line_refutes_them_too(
     rule: Any, n: int, scheme: Any, q: Any, tmp_path: Path, command: Callable[..., Ran]

@@ -61,7 +61,10 @@ fn every_mean_is_that_of_the_exact_solvers() {
     let (path, rows) = log_of(folder.path(), 12);
     let temperatures = [0.6, 1.0];
     let drafts = [1, 2, 3];
-    let report = report(&path, &temperatures, &drafts);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&temperatures, &drafts, 3).unwrap();
+    settings.verifiers.push(VerifierName::SHARED_GUMBEL);
+    let report = measure(&logs, &settings, "specgap gap log", &|_| ()).unwrap();
     assert_eq!((report.positions, report.clusters), (12, 3));
     let mut cells = report.cells.iter();
     for temperature in temperatures {

@@ -11,6 +11,7 @@ use specgap::sampling::Cuts;
 use specgap::scheme::SchemeName;
 use specgap::statistics::Estimate;
 use specgap::tree::DraftTree;
+use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -146,11 +147,16 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
     let rows = rows(40);
     let full = folder.path().join("full");
     write(&full, &rows, KeptTokens::All);
-    let settings = Settings::new(&[0.7, 1.0, 1.5], &[1, 2, 3], 3).unwrap();
+    let asked = |temperatures: &[f64]| {
+        let mut settings = Settings::new(temperatures, &[1, 2, 3], 3).unwrap();
+        settings.verifiers.push(VerifierName::SHARED_GUMBEL);
+        settings
+    };
+    let settings = asked(&[0.7, 1.0, 1.5]);
     let expected = rates(&report_at(&full, &settings));
     // The same as served: what a cut leaves, and greedy decoding.
     let served = |top_k: Option<usize>, top_p: Option<f64>, min_p: Option<f64>| {
-        let settings = Settings::new(&[0.0, 0.7, 1.0, 1.5], &[1, 2, 3], 3).unwrap();
+        let settings = asked(&[0.0, 0.7, 1.0, 1.5]);
         let cuts = Cuts {
             top_k,
             top_p,

@@ -9,7 +9,8 @@ use specgap::optimum;
 use specgap::problem::Problem;
 use specgap::scheme::{DraftScheme, Greedy, SchemeName, WithReplacement, WithoutReplacement};
 use specgap::verifier::{
-    ExactMatch, GreedyVerifier, KSeq, Rrs, RrsWo, RrsWoSettings, Token, Verifier, VerifierName,
+    ExactMatch, GreedyVerifier, KSeq, Rrs, RrsWo, RrsWoSettings, SharedGumbel, Token, Verifier,
+    VerifierName,
 };
 
 const VOCAB: usize = 49_152;
@@ -143,6 +144,33 @@ fn evaluation_falls_back_to_formulas() {
                 assert!(rule.gap.as_ref().unwrap().value() > 0.0, "{name}");
                 assert!(rule.membership.value() > naive.membership.value());
             }
+        }
+    }
+}
+
+/// One noise: enclosed at every number of drafts, within what can be, and as wide as said.
+#[test]
+fn shared_gumbel_is_enclosed() {
+    for (temperature, seed) in [(0.3, 1), (1.0, 3), (1.5, 4)] {
+        let (p, q) = rows(temperature, seed);
+        let token = Token::new(&problem(&p, WithReplacement::new(q.clone(), 1))).unwrap();
+        let overlap = token.acceptance().membership;
+        let mut before = 0.0;
+        for drafts in [1, 2, 4, 8] {
+            let problem = problem(&p, WithoutReplacement::new(q.clone(), drafts));
+            let rule = SharedGumbel::new(&problem).unwrap();
+            let started = std::time::Instant::now();
+            let rate = rule.acceptance().membership;
+            eprintln!("{temperature} {drafts} {rate:?} {:?}", started.elapsed());
+            assert_eq!(rate.kind(), Kind::Enclosed);
+            let limit = if drafts == 1 { 1e-13 } else { 2e-3 };
+            assert!(rate.width() <= limit, "{temperature} {drafts} {rate:?}");
+            assert!(rate.upper() >= before, "{temperature} {drafts} {rate:?}");
+            before = rate.lower();
+            let least = overlap.lower() / (2.0 - overlap.lower());
+            assert!(rate.lower() >= least - 1e-12);
+            let best = optimum::best(&problem).unwrap().rate;
+            assert!(rate.lower() <= best.upper());
         }
     }
 }

@@ -25,6 +25,7 @@ mod memo;
 mod overlap;
 mod rejections;
 mod scan;
+mod shared_noise;
 mod shares;
 #[cfg(test)]
 mod test_rows;
@@ -40,6 +41,7 @@ pub use rejections::RejectionBudget;
 pub use rejections::Rejections;
 pub use scan::is_doubtful;
 pub use scan::{MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace};
+pub use shared_noise::{Drafted, SharedNoise};
 
 use specgap_number::known::Known;
 

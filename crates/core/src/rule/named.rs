@@ -56,6 +56,17 @@ pub(super) static GREEDY: RuleEntry = RuleEntry {
     ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::GREEDY))
 };
 
+pub(super) static SHARED_GUMBEL: RuleEntry = RuleEntry {
+    name: "shared-gumbel",
+    aliases: &["shared-noise"],
+    words: "draft and target have their tokens from one noise: keep the target's own if it is a \
+            draft; lossless for any q, whose row the verifier needs not",
+    ..RuleEntry::named(
+        Verifies::Siblings,
+        Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),
+    )
+};
+
 pub(super) static LEVEL: RuleEntry = RuleEntry {
     name: "level",
     words: "reject by falling level of what is left of p over what is left of q, equal tokens \

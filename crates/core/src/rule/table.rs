@@ -25,6 +25,8 @@ entry_table! {
     RRS = rejection::RRS;
     /// Recursive rejection of drafts without replacement.
     RRS_WO = rejection::RRS_WO;
+    /// The tokens of least E/q and of least E/p, of one noise E.
+    SHARED_GUMBEL = named::SHARED_GUMBEL;
     /// The limit of many levels: the optimum of i.i.d. drafts.
     LEVEL = named::LEVEL;
     /// Passes at four levels.

@@ -31,6 +31,7 @@ mod row_rule;
 mod rrs;
 mod rrs_wo;
 mod rule;
+mod shared_gumbel;
 mod spechub;
 mod table;
 mod token;
@@ -55,6 +56,7 @@ pub use rule::{
     VerifierName,
 };
 use rule::{draft_of, draw, draw_from, happens, sequential};
+pub use shared_gumbel::SharedGumbel;
 pub use spechub::SpecHub;
 pub use table::{UnknownVerifier, VERIFIERS, rate_of_rows, verifier};
 pub use token::Token;

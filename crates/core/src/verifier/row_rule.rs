@@ -16,6 +16,7 @@ use specgap_row::{Answer, CutAnswer, Question, Row, RowError};
 /// - `k-seq`: 1 - (1-b)^n at the root rho*, b = sum of min(p/rho, q).
 /// - `greedy`, `spechub`: p(top) + sum over others of min(p, q/(1-q(top))).
 /// - `rrs-wo`: see [`RrsWo`](super::RrsWo).
+/// - `shared-gumbel`: see [`SharedGumbel`](super::SharedGumbel).
 /// - `exact-match`: sum of p_i P(i is drafted); see [`ExactMatch`](super::ExactMatch).
 ///
 /// # Exactness

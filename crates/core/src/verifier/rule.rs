@@ -321,6 +321,12 @@ pub trait Verifier: fmt::Debug + Send + Sync {
         false
     }
 
+    /// How many times as much work the law of one tuple is as a look at each token that it
+    /// handles: in fractions, and in `f64`. Sums over tuples that are too much work are not made.
+    fn steps_of_a_law(&self) -> [f64; 2] {
+        [1.0; 2]
+    }
+
     /// True if the rule has a parameter that is rounded, so that not even its exact
     /// rate is that of the ideal rule.
     fn has_rounded_parameter(&self) -> bool {

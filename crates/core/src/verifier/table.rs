@@ -1,7 +1,10 @@
 //! All verifiers.
 
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
-use super::{exact_match, greedy, k_seq, level, naive_tree, optimal, rrs, rrs_wo, spechub, token};
+use super::{
+    exact_match, greedy, k_seq, level, naive_tree, optimal, rrs, rrs_wo, shared_gumbel, spechub,
+    token,
+};
 use crate::entry_name::entry_table;
 use crate::optimum::on_row;
 use crate::problem::Problem;
@@ -18,6 +21,8 @@ entry_table! {
     RRS = rrs::ENTRY;
     /// [`RrsWo`](super::RrsWo)
     RRS_WO = rrs_wo::ENTRY;
+    /// [`SharedGumbel`](super::SharedGumbel)
+    SHARED_GUMBEL = shared_gumbel::ENTRY;
     /// [`Level`](super::Level): the limit of many levels.
     LEVEL = level::LIMIT;
     /// [`Staged`](super::Staged): passes at four levels.

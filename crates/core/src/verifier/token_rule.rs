@@ -27,6 +27,7 @@ use specgap_row::{Row, RowError};
 /// | `token` | min(p, q) |
 /// | `rrs` | min((p - L_k q)+, M_k q), M_k = M(L_k), L_(k+1) = L_k + M_k |
 /// | `rrs-wo` | mean over rejected paths of min((p - L_k q)+, M_k q/(1 - s_k)) |
+/// | `shared-gumbel` | p P(k clocks of rates (q_j p/q - p_j)+ have rung before one of rate 1) |
 /// | `k-seq` | (1-b)^k min(p/rho, q) |
 /// | `naive-tree` | min(p, q) for k = 0, else (p-q)+ q (1-q)^(k-1) |
 /// | `level-4` | what turns of stratum k give out of y; of i.i.d. drafts an n-th of what all passes do |
@@ -246,7 +247,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(pairs.len(), 21, "{pairs:?}");
+        assert_eq!(pairs.len(), 22, "{pairs:?}");
     }
 
     /// The third draft of `rrs-wo` is a mean over 64 paths a seed: over 4,000 seeds it is

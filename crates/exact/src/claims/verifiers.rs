@@ -1,5 +1,6 @@
 //! Claims about verifiers on single-step problems.
 
+use super::claim::problem;
 use super::family::{Family, describe, each, optimum, under};
 use super::{Claim, Finding};
 use crate::evaluate::verify;
@@ -13,9 +14,10 @@ use specgap_number::number::Number;
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "verifiers-lossless",
-        statement: "token, rrs, rrs-wo, k-seq, spechub, greedy, optimal and exact-match emit exactly the \
-            target's law under their own draft laws, and none accepts more than alpha*",
-        source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5",
+        statement: "token, rrs, rrs-wo, shared-gumbel, k-seq, spechub, greedy, optimal and exact-match \
+            emit exactly the target's law under their own draft laws, and none accepts more than alpha*",
+        source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5; \
+            trymirai/lalamo, pull request 209",
         explanation: "The output law is summed over all tuples, in fractions, with total variation \
             0 asked for; membership acceptance is compared with the flow's optimum.",
         check: lossless,
@@ -100,6 +102,37 @@ pub(super) const CLAIMS: &[Claim] = &[
             n = 2 to 4.",
         check: rrs_wo_recursion,
         ..Claim::HOLDS
+    },
+    Claim {
+        id: "shared-gumbel-bound",
+        statement: "the token of least E/p is that of least E/q, one noise E, with the sum over i of \
+            1/sum over j of max(p_j/p_i, q_j/q_i), which is at least (1-TV)/(1+TV)",
+        source: "Daliri, Musco, Suresh 2024, \"Coupling without communication\"",
+        explanation: "The sum against what the rule accepts of one draft, in fractions; equality with \
+            the bound where p = (0, 1/2, 1/2) and q = (1/2, 0, 1/2). Proof of the bound: with \
+            m = min(p_i, q_i) a term is m/sum over j of max(p_j m/p_i, q_j m/q_i), and that sum is at \
+            most the sum of max(p_j, q_j) = 1+TV.",
+        check: shared_gumbel_bound,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "shared-gumbel-over-rrs-wo",
+        statement: "shared-gumbel accepts at least as much as rrs-wo of as many drafts",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong for one draft, which rrs-wo accepts with 1-TV, the most that any rule does: \
+            p = (0, 1/2, 1/2), q = (1/2, 0, 1/2) give 1/3 and 1/2.",
+        check: shared_gumbel_over_rrs_wo,
+        ..Claim::refuted(&["refuted/shared-gumbel-below-rrs-wo.toml"])
+    },
+    Claim {
+        id: "rrs-wo-over-shared-gumbel",
+        statement: "rrs-wo, which sees q, accepts at least as much as shared-gumbel of as many drafts",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong for two drafts: p = (0, 1/3, 2/3), q = (1/3, 1/3, 1/3) give 5/6 and 9/10. \
+            Rejection loses all where 0 is refused and 1 comes next; with one noise an output of 2 \
+            makes it likely that 2 comes early.",
+        check: rrs_wo_over_shared_gumbel,
+        ..Claim::refuted(&["refuted/shared-gumbel-above-rrs-wo.toml"])
     },
 ];
 
@@ -306,4 +339,61 @@ fn rrs_wo_recursion(finding: &mut Finding) {
     });
     finding.require(worst <= 1e-6, || format!("off by {worst:e}"));
     finding.text("largest difference at most", "1e-6");
+}
+
+fn shared_gumbel_bound(finding: &mut Finding) {
+    let mut problems = Family::new(310).problems(SchemeName::WITHOUT_REPLACEMENT, 300, 6, 1);
+    let tight = problem!("refuted/shared-gumbel-below-rrs-wo");
+    problems.extend(finding.shipped([tight]).into_iter().flatten());
+    let mut least: Option<Rational> = None;
+    each(finding, "pairs", &problems, |finding, problem| {
+        let q = Rational::row(problem.scheme().draft()?);
+        let p = Rational::row(problem.target());
+        let both = || p.iter().zip(&q);
+        let mut sum = Rational::zero();
+        for (p_i, q_i) in both().filter(|(p, q)| !p.is_nil() && !q.is_nil()) {
+            let larger = both().map(|(p, q)| p.over(p_i).max(q.over(q_i)));
+            sum += Rational::one().over(&larger.sum());
+        }
+        let found = accepted(problem, VerifierName::SHARED_GUMBEL)?;
+        finding.same(&found, &sum, || describe(problem));
+        let overlap: Rational = both().map(|(p, q)| p.smaller(q)).sum();
+        // 1 + TV is 2 - overlap.
+        let spare = found - overlap.over(&overlap.complement().plus(&Rational::one()));
+        finding.require(!spare.is_negative(), || {
+            format!("{}: {spare} below the bound", describe(problem))
+        });
+        if !overlap.is_nil() {
+            least = Some(least.take().map_or(spare.clone(), |least| least.min(spare)));
+        }
+        Some(())
+    });
+    finding.fraction("smallest excess over the bound", &least.unwrap_or_default());
+}
+
+/// Requires that the first of two rules accepts no less than the second.
+fn accepts_no_less(finding: &mut Finding, text: &str, names: [VerifierName; 2]) {
+    let Some([problem]) = finding.shipped([text]) else {
+        return;
+    };
+    let [Some(one), Some(other)] = names.map(|name| accepted(&problem, name)) else {
+        return;
+    };
+    finding.fraction(names[0].as_str(), &one);
+    finding.fraction(names[1].as_str(), &other);
+    finding.require(one >= other, || {
+        format!("{}: {one} and {other}", describe(&problem))
+    });
+}
+
+fn shared_gumbel_over_rrs_wo(finding: &mut Finding) {
+    let text = problem!("refuted/shared-gumbel-below-rrs-wo");
+    let names = [VerifierName::SHARED_GUMBEL, VerifierName::RRS_WO];
+    accepts_no_less(finding, text, names);
+}
+
+fn rrs_wo_over_shared_gumbel(finding: &mut Finding) {
+    let text = problem!("refuted/shared-gumbel-above-rrs-wo");
+    let names = [VerifierName::RRS_WO, VerifierName::SHARED_GUMBEL];
+    accepts_no_less(finding, text, names);
 }

@@ -287,15 +287,17 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
     } else {
         problem.drafts() as f64
     };
+    let [in_fractions, in_floats] = verifier.steps_of_a_law();
     let bits = scheme.exact_bits() + problem.drafts() as f64 * problem.target().exact_bits() as f64;
-    if count * width * bits <= LARGEST_EXACT_WORK
+    if count * width * bits * in_fractions <= LARGEST_EXACT_WORK
         && let Some(law) = output_law_exact(verifier, scheme)
     {
         return Summed::Exact(law);
     }
-    if count * width > LARGEST_FLOAT_WORK {
+    if count * width * in_floats > LARGEST_FLOAT_WORK {
         return integrated(format!(
-            "{count:.3e} {what} over {} tokens are too many to sum",
+            "{count:.3e} {what} over {} tokens are too many to sum; lower the vocabulary (top_k) or \
+             the number of drafts",
             problem.vocab()
         ));
     }

@@ -112,6 +112,22 @@ impl CutRow<'_> {
         Ok([lower - self.meeting(drafts, 1) * self.spare, upper])
     }
 
+    /// Bounds what is kept where drafts and output have one noise, by its rate on full rows: an output
+    /// of A least if the rest of p and that of q are apart and q of it is many tokens, most if the
+    /// rest is one token.
+    pub fn one_noise(&mut self, ask: CutQuestion, rate: Answer) -> Result<[f64; 2], RowError> {
+        let drafts = ask.drafts;
+        let split = rate(&mut self.sure, drafts)?.lower() - self.meeting(drafts, 0) * self.spare;
+        // One draft is kept with at least (1-TV)/(1+TV), and several no less.
+        let lower = split.max(ask.overlap[0] / (2.0 - ask.overlap[0]));
+        let more = self.more(self.drafted_in_turn(drafts));
+        let upper = match &mut self.merged {
+            Some(merged) => rate(merged, drafts)?.upper() + more,
+            None => 1.0,
+        };
+        Ok([lower, upper])
+    }
+
     /// Bounds recursive rejection sampling, which accepts 1 - M(L_n) with L_(k+1) = L_k + M(L_k): L
     /// grows with M, and M falls in L. On drafts without replacement it accepts no less, since L
     /// grows by more.

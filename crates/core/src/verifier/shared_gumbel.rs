@@ -1,0 +1,341 @@
+//! Draft and target have their tokens from one noise.
+
+mod race;
+
+use super::token_rule::{of_problem, of_row};
+use super::{
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, RrsWoSettings, TokenRule, Verdict,
+    Verifier, VerifierError, VerifierName, draft_of, draw,
+};
+use crate::problem::Problem;
+use crate::rule::RuleName;
+use crate::scheme::SchemeName;
+use race::Race;
+use rand::{Rng, RngCore};
+use specgap_number::distribution::{Distribution, Draft, Rational, Rows};
+use specgap_number::known::Known;
+use specgap_number::number::{Number, RunningSum, normalised};
+use specgap_row::{Question, Row, RowError, SharedNoise};
+
+/// Fractions of a rate times the bits of their sum, up to which it is summed in fractions.
+const EXACT_SUM_BITS: f64 = 2.5e7;
+
+/// Tokens that are taken for a rate: each is a race of all others.
+const MOST_TOKENS: usize = 256;
+
+/// The same at one position of a log, and the width at which it ends.
+const TOKENS_OF_A_ROW: usize = 48;
+const WIDTH_OF_A_ROW: f64 = 1e-3;
+
+/// Every token x has one number E_x ~ Exp(1), which draft and target share: the drafts are the n
+/// tokens of least E_x/q_x, and the output is the token of least E_x/p_x. It is accepted if it
+/// is a draft. Nobody needs a row of the other: the verifier looks whether its own token is among
+/// the drafts, and a text is the one that the target writes alone with the same numbers.
+///
+/// Lossless whatever q is: the output does not depend on it. The drafts' law is
+/// `without-replacement`. Tokens of q = 0 are no drafts; where fewer than n have q > 0, all of
+/// them are.
+///
+/// # Acceptance
+/// For an output y let l = p_y/q_y and a_j = (l q_j - p_j)+. Then
+///
+/// ```text
+/// f_n(y) = integral over 0 < u < 1 of P(fewer than n of independent events of chance 1 - u^{a_j}),
+/// f_n(y) = sum over sets T of fewer than n tokens with a_j > 0 of
+///          (-1)^(n-1-|T|) C(m-1-|T|, n-1-|T|) / (1 + A - a(T)),
+/// ```
+///
+/// m the number of such tokens, A the sum of their a_j, and 1 if m < n; the rate is the sum of
+/// p_y f_n(y) over q_y > 0. For n = 1 it is the sum of `1 / sum over j of max(p_j/p_i, q_j/q_i)`, at
+/// least (1-TV)/(1+TV). Proof: `crates/row/src/shared_noise.rs`. Algorithmic and membership
+/// acceptance are one by definition.
+///
+/// In fractions where these are few; else enclosed, by [`SharedNoise::rates`].
+///
+/// # Source
+/// Gumbel-max: Maddison et al. 2014; the rule: trymirai/lalamo, pull request 209 (2026). One draft
+/// and its bound: Daliri, Musco, Suresh, "Coupling without communication" (2024, 2025). The
+/// formula for several drafts is specgap's.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithoutReplacement;
+/// use specgap_core::verifier::{SharedGumbel, Verifier};
+/// let scheme = WithoutReplacement::new(Draft::new(&[0.25, 0.75])?, 1);
+/// let problem = Problem::new("coin", Target::new(&[0.5, 0.5])?, scheme)?;
+/// // Of token 1 all, and of token 0 1 / (1 + 2 3/4 - 1/2).
+/// assert_eq!(SharedGumbel::new(&problem)?.acceptance().membership.value(), 0.75);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedGumbel {
+    problem: Problem,
+    draft: Draft,
+    width: f64,
+}
+
+impl SharedGumbel {
+    /// Makes one for `without-replacement` drafts.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        Self::with_settings(problem, &RrsWoSettings::default())
+    }
+
+    /// The same with a width at which the enclosure of a rate ends.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn with_settings(
+        problem: &Problem,
+        settings: &RrsWoSettings,
+    ) -> Result<Self, VerifierError> {
+        let law = SchemeName::WITHOUT_REPLACEMENT;
+        Ok(Self {
+            draft: draft_of(problem, law, VerifierName::SHARED_GUMBEL)?,
+            problem: problem.clone(),
+            width: settings.width,
+        })
+    }
+
+    /// The rate in `f64`, with its bounds.
+    pub(super) fn enclosed(&self) -> Known {
+        let rows = Rows::new(
+            self.problem.target().probabilities(),
+            self.draft.probabilities(),
+        );
+        let rates = SharedNoise::new(rows).rates(self.problem.drafts(), self.width, MOST_TOKENS);
+        match rates.last() {
+            // Tokens that `f64` takes for none may be all that is left to draw.
+            Some(rate) if least(&self.draft) > 0.0 => rate.clone(),
+            _ => Known::rate(0.5, 0.0, 1.0),
+        }
+    }
+
+    /// The law given a tuple, in fractions; that of a draw from p where it is never drawn.
+    fn law<M: Number>(&self, tuple: &[u32], as_one: impl Fn(&Rational) -> M) -> ConditionalLaw<M> {
+        let (p, q) = of_problem(&self.problem);
+        let masses = Race::new(&p, &q, tuple).map(|race| race.masses(&p));
+        let masses = masses.and_then(|masses| normalised(&masses));
+        let Some(mut masses) = masses else {
+            return ConditionalLaw {
+                accepted: vec![M::zero(); tuple.len()],
+                rejected: M::one(),
+                residual: p.iter().map(as_one).collect(),
+            };
+        };
+        let take = |&token: &u32| std::mem::take(&mut masses[token as usize]);
+        let accepted: Vec<Rational> = tuple.iter().map(take).collect();
+        let rejected = Rational::total(&masses);
+        ConditionalLaw {
+            accepted: accepted.iter().map(&as_one).collect(),
+            rejected: as_one(&rejected),
+            residual: normalised(&masses)
+                .unwrap_or(p)
+                .iter()
+                .map(as_one)
+                .collect(),
+        }
+    }
+}
+
+fn least(row: &Distribution) -> f64 {
+    let all = row.probabilities().iter().enumerate();
+    let positive = all.filter(|(token, _)| row.is_positive(*token));
+    positive.fold(1.0, |least, (_, &mass)| least.min(mass))
+}
+
+/// P(fewer than n of the events happen) given an output, for n = 1, .., `drafts`.
+fn among<M: Number>(p: &[M], q: &[M], token: usize, drafts: usize) -> Vec<M> {
+    if q[token].is_nil() || p[token].is_nil() {
+        return vec![M::zero(); drafts];
+    }
+    let ratio = p[token].over(&q[token]);
+    let excess = p.iter().zip(q).map(|(p, q)| ratio.times(q).excess_over(p));
+    let rates: Vec<M> = excess.filter(|rate| !rate.is_nil()).collect();
+    let whole = M::one().plus(&M::total(&rates));
+    // Sums of 1/(1 + A - a(T)), by the size of T.
+    let mut by_size = vec![M::Sum::default(); drafts.min(rates.len() + 1)];
+    add_sets(&rates, &whole, 0, &mut by_size);
+    let by_size: Vec<M> = by_size.iter().map(RunningSum::value).collect();
+    let fewer = |n: usize| {
+        if rates.len() < n {
+            return M::one();
+        }
+        let (mut plus, mut minus) = (M::zero(), M::zero());
+        // C(m-1-|T|, n-1-|T|), from |T| = n-1 down.
+        let mut ways = M::one();
+        for size in (0..n).rev() {
+            let side = if (n - 1 - size).is_multiple_of(2) {
+                &mut plus
+            } else {
+                &mut minus
+            };
+            side.gain(&ways.times(&by_size[size]));
+            let (above, below) = (rates.len() - size, n - size);
+            ways = ways.times(&M::fraction(&above.into(), &below.into()));
+        }
+        plus.minus(&minus)
+    };
+    (1..=drafts).map(fewer).collect()
+}
+
+/// Adds 1/`rest` to the sets of `size`, and goes on with each of the rates taken off it.
+fn add_sets<M: Number>(rates: &[M], rest: &M, size: usize, sums: &mut [M::Sum]) {
+    let Some(sum) = sums.get_mut(size) else {
+        return;
+    };
+    sum.add(&M::one().over(rest));
+    if size + 1 < sums.len() {
+        for (index, rate) in rates.iter().enumerate() {
+            add_sets(&rates[index + 1..], &rest.minus(rate), size + 1, sums);
+        }
+    }
+}
+
+impl Verifier for SharedGumbel {
+    fn name(&self) -> VerifierName {
+        VerifierName::SHARED_GUMBEL
+    }
+
+    /// In fractions, rounded at the end.
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.law(tuple, Number::to_f64)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(self.law(tuple, Rational::clone))
+    }
+
+    /// Draws the noise given the drafts: they rang one after the other, at the rates that were
+    /// left, and the others after all of them. O(nV).
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let (p, q) = (
+            self.problem.target().probabilities(),
+            self.draft.probabilities(),
+        );
+        let mut exponential = || -(-rng.random::<f64>()).ln_1p();
+        let mut left = q.to_vec();
+        let (mut time, mut first) = (0.0, (f64::INFINITY, None));
+        for (place, &token) in tuple.iter().enumerate() {
+            let token = token as usize;
+            time += exponential() / f64::total(&left);
+            left[token] = 0.0;
+            let clock = q[token] * time / p[token];
+            if clock < first.0 {
+                first = (clock, Some((token, Some(place))));
+            }
+        }
+        for (token, (&p, &q)) in p.iter().zip(q).enumerate() {
+            if p <= 0.0 || tuple.iter().any(|&draft| draft as usize == token) {
+                continue;
+            }
+            let since = if q > 0.0 { q * time } else { 0.0 };
+            let clock = (since + exponential()) / p;
+            if clock < first.0 {
+                first = (clock, Some((token, None)));
+            }
+        }
+        match first.1 {
+            Some((token, accepted)) => Verdict {
+                token: specgap_number::distribution::token_id(token),
+                accepted,
+            },
+            // Drafts that the law never draws.
+            None => Verdict {
+                token: draw(p, rng),
+                accepted: None,
+            },
+        }
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let (target, drafts) = (self.problem.target(), self.problem.drafts());
+        let vocab = target.vocab();
+        let bits = (target.exact_bits() + self.draft.exact_bits()) as f64;
+        let terms = vocab as f64 * subsets(vocab, drafts - 1);
+        if terms * terms * bits > EXACT_SUM_BITS {
+            return Acceptance::same(self.enclosed());
+        }
+        let (p, q) = of_problem(&self.problem);
+        let mut rate = Rational::zero();
+        for (token, p_token) in p.iter().enumerate() {
+            if let Some(kept) = among(&p, &q, token, drafts).last() {
+                rate.gain(&p_token.times(kept));
+            }
+        }
+        Acceptance::same(Known::exact(rate))
+    }
+
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
+    fn steps_of_a_law(&self) -> [f64; 2] {
+        let (vocab, drafts) = (self.problem.vocab(), self.problem.drafts());
+        let bits = (self.problem.target().exact_bits() + self.draft.exact_bits()) as f64;
+        // Sums of fractions that have little in common take longer than the fractions.
+        [
+            subsets(vocab + drafts, drafts),
+            0.5 * bits * (vocab * vocab) as f64,
+        ]
+    }
+}
+
+/// About how many sets of up to so many tokens there are.
+fn subsets(vocab: usize, most: usize) -> f64 {
+    let (mut count, mut all) = (1.0, 1.0);
+    for size in 1..=most.min(vocab) {
+        count *= (vocab + 1 - size) as f64 / size as f64;
+        all += count;
+    }
+    all
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, _) = of_row(row, token);
+        let ranks = row.shared_noise_at(token, drafts);
+        Ok(ranks.into_iter().map(|rank| p * rank).collect())
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        let mut before = Rational::zero();
+        let fewer = among(&p, &q, token, problem.drafts()).into_iter();
+        let ranks = fewer.map(|fewer| {
+            let rank = p[token].times(&fewer.minus(&before));
+            before = fewer;
+            rank
+        });
+        ranks.collect()
+    },
+    nested: true,
+    sampled_from: None,
+    on_lists: false,
+};
+
+fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
+    Ok(row.shared_noise(drafts, WIDTH_OF_A_ROW, TOKENS_OF_A_ROW))
+}
+
+/// [`SharedGumbel`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    rule: RuleName::SHARED_GUMBEL,
+    acceptance: "sum of p_y times the integral over u of P(fewer than n of independent events of \
+        chance 1 - u^((q_j p_y/q_y - p_j)+))",
+    lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
+    build: |problem, settings| Ok(Box::new(SharedGumbel::with_settings(problem, settings)?)),
+    on_row: |_| {
+        Some(RowRule::of(Question {
+            full: on_row,
+            cut: |row, ask| row.one_noise(ask, on_row),
+        }))
+    },
+    at_token: |_| Ok(AT_TOKEN),
+    attains: |_| false,
+    compared_with: &[VerifierName::RRS_WO],
+    by_default: false,
+};
