@@ -138,7 +138,7 @@ def _softmax(original: Callable[..., Any], logits: Any, sampling_info: Any, *res
 
 def _topk(original: Callable[..., Any], values: Any, topk: int, dim: int = -1) -> Any:
     extend = _extend.get()
-    if extend is None or not values.size(0) or extend.batch.sampling_info.is_all_greedy:
+    if extend is None or not values.size(0):
         return original(values, topk, dim=dim)
     return _draft(original, extend, values, topk)
 
@@ -156,9 +156,12 @@ def _draft(original: Callable[..., Any], extend: _Extend, values: Any, n: int) -
         # Strata are in the order of the target's ids, where they are verified.
         size = worker.target_worker.model_runner.model_config.vocab_size
         row = row.new_zeros((len(row), size)).scatter_(1, ids.long().expand_as(row), row)
+    # Of greedy requests too: SGLang joins rows of batches, and drops them where one has none.
+    extend.row = row
+    if info.is_all_greedy:
+        return likeliest
     coins = _coins(info, extend.batch.seq_lens, _COLUMN, n, row.device)
     drafts, _ = _strata(row.contiguous(), n, coins)
-    extend.row = row
     if ids is not None:
         back = torch.zeros(row.shape[1], dtype=torch.int64, device=row.device)
         back[ids.long()] = torch.arange(len(ids), device=row.device)

@@ -260,9 +260,10 @@ def test_requests_without_temperature_get_the_likeliest_tokens(hooked: Callable[
     best = torch.from_numpy(engine.q).topk(3).indices
     assert bool((ids[greedy] == best[last[greedy]]).all())
     assert bool((first[greedy] == torch.from_numpy(engine.p).argmax(-1)[last[greedy]]).all())
-    # All of them: the engine's own path, rows are not handed on.
+    # All of them: the engine's own drafts. Rows are handed on, as batches are joined row by row.
     drafts = made.worker.EagleDraftWorker()._draft_extend_for_prefill(_batch(last, 1.0, greedy | True))
-    assert drafts.draft_probs is None and bool((drafts.topk_index == best[last]).all())
+    assert bool((drafts.topk_index == best[last]).all())
+    assert np.abs(drafts.draft_probs.numpy() - engine.q[last.numpy()]).max() < 1e-6
 
 
 def test_what_is_no_fan_or_another_version_is_refused(
