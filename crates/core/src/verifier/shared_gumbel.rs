@@ -47,7 +47,7 @@ const WIDTH_OF_A_ROW: f64 = 1e-3;
 ///
 /// m the number of such tokens, A the sum of their a_j, and 1 if m < n; the rate is the sum of
 /// p_y f_n(y) over q_y > 0. For n = 1 it is the sum of `1 / sum over j of max(p_j/p_i, q_j/q_i)`, at
-/// least (1-TV)/(1+TV). Proof: `crates/row/src/shared_noise.rs`. Algorithmic and membership
+/// least (1-TV)/(1+TV). Proofs: `docs/theory/shared-noise.md`. Algorithmic and membership
 /// acceptance are one by definition.
 ///
 /// In fractions where these are few; else enclosed, by [`SharedNoise::rates`].
@@ -276,7 +276,11 @@ impl Verifier for SharedGumbel {
 
     fn steps_of_a_law(&self) -> [f64; 2] {
         let (vocab, drafts) = (self.problem.vocab(), self.problem.drafts());
-        let bits = (self.problem.target().exact_bits() + self.draft.exact_bits()) as f64;
+        let mut bits = (self.problem.target().exact_bits() + self.draft.exact_bits()) as f64;
+        if least(&self.draft) <= 0.0 {
+            // The tuples of a law that `f64` does not hold.
+            bits = f64::INFINITY;
+        }
         // Sums of fractions that have little in common take longer than the fractions.
         [
             subsets(vocab + drafts, drafts),
