@@ -39,7 +39,7 @@ fn every_file_agrees_with_every_method_and_with_the_baseline() {
         assert!(problems.insert(name.to_owned(), values).is_none(), "{name}");
     }
     assert!(compared.single >= 150, "{} of one step", compared.single);
-    assert_eq!(compared.block, 8 + 7);
+    assert_eq!(compared.block, 8 + 9);
     assert_eq!(compared.schemes.len(), SchemeName::ALL.len());
     assert!(compared.exact_laws > 250, "{}", compared.exact_laws);
     assert!(compared.expected_rates > 180, "{}", compared.expected_rates);
