@@ -54,8 +54,9 @@ Verifier: TypeAlias = "Callable[[Floats, Floats, Integers, Branching], Any]"
 
 #: Runs of a verifier that an exact sum may take.
 _MOST_RUNS = 400_000
-#: Decisions of one run: a rule that loops until a coin falls may make any number of them.
-_MOST_DECISIONS = 100_000
+#: Decisions of one run: a rule that loops until a coin falls may make any number of them, and
+#: where each run goes one round further than the last all of them take the square of this.
+_MOST_DECISIONS = 1_000
 #: Total variation below which a rule counts as lossless where its law is summed in floats.
 _TOLERANCE = 1e-9
 
