@@ -233,8 +233,24 @@ impl Steps {
                 ));
             }
             if depth > open.accepted {
-                steps.checks.after_rejection.found(index);
-                form.gone_on += usize::from(depth == open.accepted + 1);
+                // A round has room for its chain and one token. What is behind the last round of a
+                // text, or more than fits before the next one, was not recorded: no round is there.
+                let said = record.round.is_some_and(|said| said >= 0);
+                let latest = index - depth + open.chain.len() + 1;
+                let surely = said || steps.siblings;
+                let next = (!surely).then(|| begins_next(records, index)).flatten();
+                let gone_on = surely || next.is_some_and(|next| next <= latest);
+                if depth == open.accepted + 1 && (gone_on || next.is_none()) {
+                    form.gone_on.found(index);
+                }
+                if gone_on {
+                    steps.checks.after_rejection.found(index);
+                } else {
+                    round = None;
+                    if let Some(slot) = steps.outside.get_mut(index) {
+                        *slot = token(record.output);
+                    }
+                }
                 continue;
             }
             let Some(output) = token(record.output) else {
@@ -330,8 +346,8 @@ struct Form {
     with_bonus: usize,
     /// Drafts that were accepted.
     kept: usize,
-    /// Rounds that go on behind their rejection.
-    gone_on: usize,
+    /// Rounds that go on behind their rejection, or may do so at the end of a text.
+    gone_on: Count,
 }
 
 impl Form {
@@ -356,10 +372,7 @@ impl Form {
                 ),
             ));
         }
-        if let Some(first) = steps.checks.after_rejection.first
-            && self.gone_on as u64 >= Self::MANY
-            && self.gone_on == steps.rounds
-        {
+        if let Some(first) = all(self.gone_on, steps.rounds) {
             return Err((
                 first,
                 format!(
@@ -418,6 +431,16 @@ pub(crate) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
         (Some(before), Some(after)) => before.checked_add(1) == Some(after),
         _ => true,
     }
+}
+
+/// Where the next round of a text begins behind a position of it.
+fn begins_next(records: &[EngineRecord], index: usize) -> Option<usize> {
+    let text = records.get(index)?.prompt;
+    let behind = (records.iter().enumerate()).skip(index + 1);
+    behind
+        .take_while(|(_, record)| record.prompt == text)
+        .find(|(_, record)| record.accepted.is_some_and(|accepted| accepted >= 0))
+        .map(|(at, _)| at)
 }
 
 /// Tells whether fewer than so many tokens fit between two indices of a text, as far as they are
@@ -524,6 +547,42 @@ mod tests {
         let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
         assert_eq!(position, 0);
         assert!(message.contains("accepted is 3"), "{message}");
+    }
+
+    /// A recorder that stops, or misses rounds, accuses no engine: tokens behind are in no round.
+    #[test]
+    fn what_was_not_recorded_is_outside_of_rounds() {
+        let none = record(-1, &[-1, -1], 5);
+        let first = record(0, &[4, 5], 7);
+        for behind in [1, 2, 3, 20] {
+            let mut records = vec![none.clone(); behind + 1];
+            records[0] = first.clone();
+            let steps = read(&records, Rule::TOKEN).unwrap();
+            assert_eq!(steps.checks, Structure::default());
+            assert_eq!(steps.outside.iter().flatten().count(), behind);
+            // Before the next round there is room for two tokens behind the rejection.
+            records.push(first.clone());
+            let steps = read(&records, Rule::TOKEN).unwrap();
+            let found = if behind <= 2 { behind } else { 0 };
+            assert_eq!(steps.checks.after_rejection.violations, found as u64);
+            assert_eq!(steps.outside.iter().flatten().count(), behind - found);
+            // Where the log says that it is one round, it is.
+            for (depth, record) in (0..).zip(&mut records[..=behind]) {
+                record.round = Some(depth);
+            }
+            let steps = read(&records, Rule::TOKEN).unwrap();
+            assert_eq!(steps.checks.after_rejection.violations, behind as u64);
+        }
+        // Rounds that are texts, each with a row of a draft that was rejected: the way it is written.
+        let texts = (0..6).flat_map(|text| {
+            [first.clone(), none.clone()].map(|record| EngineRecord {
+                prompt: Some(text),
+                ..record
+            })
+        });
+        let texts: Vec<EngineRecord> = texts.collect();
+        let (position, message) = read(&texts, Rule::TOKEN).unwrap_err();
+        assert!(position == 1 && message.contains("goes on behind its rejection"));
     }
 
     /// The same records, at these places of their text.

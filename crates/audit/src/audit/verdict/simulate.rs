@@ -341,10 +341,20 @@ fn tampered(
     let other = i64::try_from(vocabulary).unwrap_or(i64::MAX);
     let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
     let goes_on = move |records: &mut Vec<EngineRecord>| {
+        // Unless the log says how far into its round a position is, the chain has to have the room.
+        let fits = |i: usize| {
+            let drafts = records[i - 1].drafts.iter().filter(|&&x| x >= 0).count();
+            let most = (i + drafts + 1).min(records.len());
+            let next = (i + 1..most).find(|&next| starts(&records[next]));
+            siblings
+                || records[i].round.is_some()
+                || next.is_some_and(|next| records[next].prompt == records[i].prompt)
+        };
         let at = (1..records.len()).find(|&i| {
             starts(&records[i])
                 && records[i - 1].accepted == Some(0)
                 && records[i].prompt == records[i - 1].prompt
+                && fits(i)
         });
         let Some(at) = at else { return false };
         records[at].accepted = Some(-1);
