@@ -244,6 +244,12 @@ impl Timings {
         Some(self.draft_step.seconds * drafts as f64 + verifying + self.overhead.seconds)
     }
 
+    /// Returns what a round of a tree costs: a draft step a level, and a pass over its draft tokens.
+    pub(super) fn levels(&self, levels: usize, drafts: usize) -> Option<f64> {
+        let steps = levels as f64 - drafts as f64;
+        Some(self.round(drafts)? + self.draft_step.seconds * steps)
+    }
+
     /// The least time of a verifying pass of at least so many tokens.
     fn verifying_at_least(&self, tokens: usize) -> Option<f64> {
         let here = self.verifying(tokens)?;

@@ -8,6 +8,8 @@ use specgap_core::tree::Shape;
 pub(super) struct RoundBounds {
     /// E\[target calls given the text\].
     pub calls: [f64; 2],
+    /// E\[time\] of the rounds, with what one takes by its levels; 0 where that is not said.
+    pub time: [f64; 2],
     /// Sum over starts with room for the whole tree of E\[tau\].
     pub accepted: [f64; 2],
     /// How many such starts there are.
@@ -19,6 +21,7 @@ impl RoundBounds {
     pub(super) fn add(&mut self, other: Self) {
         for end in 0..2 {
             self.calls[end] += other.calls[end];
+            self.time[end] += other.time[end];
             self.accepted[end] += other.accepted[end];
         }
         self.whole += other.whole;
@@ -30,18 +33,19 @@ impl RoundBounds {
 /// E\[tau\] is a sum of products of shares, and rises in each. The calls from a start are
 /// 1 + C_0 + sum over j >= 1 of m_j (C_j - C_(j-1)), C_j being those from the start that
 /// follows j accepted tokens: each m_j counts at the end of its bounds that makes the sum
-/// largest, or smallest. `docs/theory/tree-replay.md` has both.
+/// largest, or smallest. `docs/theory/tree-replay.md` has both. The time of the rounds, `times` by
+/// their levels, is such a sum as well.
 pub(super) fn replay_between(
     shape: &Shape,
-    least: &ChildShares<f64>,
-    most: &ChildShares<f64>,
+    [least, most]: [&ChildShares<f64>; 2],
+    times: &[f64],
 ) -> RoundBounds {
     let (length, nodes) = (least.len(), shape.parent.len());
     let depth = shape.depth.last().copied().unwrap_or(0);
     let mut reach = vec![1.0; nodes];
     let mut bounds = RoundBounds::default();
-    // Calls from each start on, at least and at most.
-    let mut calls = vec![[0.0f64; 2]; length + depth + 2];
+    // Calls and time from each start on, at least and at most.
+    let mut behind = vec![[[0.0f64; 2]; 2]; length + depth + 2];
     for start in (0..length).rev() {
         let left = length - start;
         let room = depth.min(left);
@@ -56,17 +60,21 @@ pub(super) fn replay_between(
             bounds.accepted[0] += low[1..].iter().sum::<f64>();
             bounds.accepted[1] += high[1..].iter().sum::<f64>();
         }
-        calls[start] = [0, 1].map(|end| {
-            let mut here = 1.0 + calls[start + 1][end];
-            for level in 1..=depth.min(left - 1) {
-                let more = calls[start + level + 1][end] - calls[start + level][end];
-                let is_most = (more > 0.0) == (end == 1);
-                here += more * if is_most { high[level] } else { low[level] };
-            }
-            here
+        let drafted = depth.min(left - 1);
+        let own = [1.0, times.get(drafted).copied().unwrap_or(0.0)];
+        behind[start] = [0, 1].map(|of| {
+            [0, 1].map(|end| {
+                let mut here = own[of] + behind[start + 1][of][end];
+                for level in 1..=drafted {
+                    let more = behind[start + level + 1][of][end] - behind[start + level][of][end];
+                    let is_most = (more > 0.0) == (end == 1);
+                    here += more * if is_most { high[level] } else { low[level] };
+                }
+                here
+            })
         });
     }
-    bounds.calls = calls[0];
+    [bounds.calls, bounds.time] = behind[0];
     bounds
 }
 
@@ -107,10 +115,14 @@ mod tests {
             let [least, exact, most] =
                 tables.map(|table| ChildShares::new(length, true, [(2, table)]));
             let replay = replay_tree(&shape, &exact);
-            let found = replay_between(&shape, &least, &most);
+            let times = [1.0, 1.5, 1.75, 2.25];
+            let found = replay_between(&shape, [&least, &most], &times);
+            let timed = replay.rounds.iter().zip(times);
+            let time = timed.map(|(count, time)| count * time).sum();
             assert_eq!(found.whole, replay.whole as f64);
             for (value, [low, high]) in [
                 (replay.calls, found.calls),
+                (time, found.time),
                 (replay.accepted, found.accepted),
             ] {
                 assert!(
@@ -118,9 +130,12 @@ mod tests {
                     "{value} {found:?}"
                 );
             }
-            let own = replay_between(&shape, &exact, &exact);
-            for (value, [low, high]) in [(replay.calls, own.calls), (replay.accepted, own.accepted)]
-            {
+            let own = replay_between(&shape, [&exact; 2], &times);
+            for (value, [low, high]) in [
+                (replay.calls, own.calls),
+                (time, own.time),
+                (replay.accepted, own.accepted),
+            ] {
                 assert!((low - value).abs() < 1e-12 && (high - value).abs() < 1e-12);
             }
         }

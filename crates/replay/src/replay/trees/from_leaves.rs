@@ -61,6 +61,10 @@ impl FromLeaves {
     ) -> Result<(), ReplayError> {
         let wanted = self.wanted.get_mut();
         let wanted = std::mem::take(wanted.unwrap_or_else(PoisonError::into_inner));
+        if wanted.is_empty() {
+            // No row is read for nothing, nor refused: lists of each model's own lack shares.
+            return Ok(());
+        }
         let all: Vec<(Key, Shape)> = wanted.into_iter().collect();
         let trees = all
             .iter()

@@ -411,10 +411,17 @@ impl Measurement<'_> {
 
     /// A tree's rounds, added up by prompt in the texts' order.
     pub(super) fn group<'a>(&'a self, shares: &Shares, shape: &'a Shape) -> Group<'a> {
+        let timings = self.settings.timings.as_ref();
+        let times = timings.and_then(|timings| {
+            let depth = shape.depth.last().copied().unwrap_or(0);
+            let time = |levels| timings.levels(levels, shape.nodes_to(levels));
+            (0..=depth).map(time).collect::<Option<Vec<f64>>>()
+        });
         let bounds = shares.bounds.as_ref().map(|[least, most]| {
             let tables = least.par_iter().zip(most);
+            let times = times.as_deref().unwrap_or_default();
             let found: Vec<RoundBounds> = tables
-                .map(|(least, most)| replay_between(shape, least, most))
+                .map(|(least, most)| replay_between(shape, [least, most], times))
                 .collect();
             self.texts.by_prompt(found, RoundBounds::add)
         });

@@ -121,15 +121,14 @@ impl Group<'_> {
         (low.is_finite() && high.is_finite()).then_some([low, high])
     }
 
-    /// t_0 N / E[time], a draft step a level. Between bounds as tokens per call are, at the mean time
-    /// of a round.
+    /// t_0 N / E[time], a draft step a level.
     pub(super) fn speed(&self, half: Half, timings: &Timings) -> Option<Estimate> {
-        let speed = self.timed(half, timings)?.estimate();
-        let calls = self.tokens_per_call(half);
-        let at = |end: f64| speed.mean * end / calls.mean;
+        let alone = timings.target_step.seconds;
         Some(Estimate {
-            truncation: calls.truncation.map(|ends| ends.map(at)),
-            ..speed
+            truncation: self.between(half, |bounds, tokens, end| {
+                (alone * tokens, bounds.time[1 - end])
+            }),
+            ..self.timed(half, timings)?.estimate()
         })
     }
 
