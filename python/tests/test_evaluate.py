@@ -415,6 +415,21 @@ def test_a_rule_that_loops_until_a_coin_falls_is_simulated() -> None:
     assert sg.evaluate(ends, [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], n=1).lossless == "exact"
 
 
+def test_a_rule_with_numbers_of_its_own_is_not_refuted_for_one_draw_of_them() -> None:
+    # It keeps 14 drafts in 15: the same outcome seven times is no rare thing.
+    p, q = np.array([0.5, 0.5]), np.array([15 / 29, 14 / 29])
+    for seed in range(20):
+        own = np.random.default_rng(seed)
+
+        def token(p: Any, q: Any, drafts: Any, rng: Any) -> int:
+            x = int(drafts[0])
+            left = np.maximum(p - q, 0)
+            return x if own.random() < p[x] / q[x] else int(np.argmax(left))
+
+        found = sg.evaluate(token, p, q, n=1, samples=2000)
+        assert found.lossless == "not refuted", (seed, found)
+
+
 @pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1.0, 1.0])
 def test_tolerances_that_are_none_are_refused(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance is .*; it is a total variation"):
