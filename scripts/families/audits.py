@@ -1,7 +1,8 @@
 """Engines that depart from their claim in ways that ranks of tokens do not show, through `sg.audit`."""
 
-import numpy
+import types
 
+import numpy
 import specgap as sg
 
 
@@ -14,40 +15,34 @@ def log_uniform(random, low, high):
     return float(numpy.exp(random.uniform(numpy.log(low), numpy.log(high))))
 
 
-def table(random, size):
-    """Logits behind each token as a log has them, peaked or flat."""
-    return (log_uniform(random, 0.3, 4.0) * random.normal(size=(size, size))).astype("f4")
+def table(random, low, high, size):
+    return (log_uniform(random, low, high) * random.normal(size=(size, size))).astype("f4")
 
 
 def lengths(random, low, high):
     """Of some texts, so many positions in all."""
     count = int(log_uniform(random, low, high))
-    ends = random.choice(count - 1, min(int(random.integers(12)), count // 20), replace=False) + 1
-    return numpy.diff(numpy.sort([0, *ends, count]))
+    return numpy.diff(numpy.sort([0, *random.choice(range(1, count), min(random.integers(12), count // 20), replace=False), count]))
 
 
 def judged(random, rule, temperature, honest, moved, each, target, draft=None):
-    """What an audit concludes of a log with these lists of each text (contexts, drafts, accepted, output), and what is wrong
-    with that, or None."""
+    """What an audit concludes of texts (contexts, drafts, accepted, output of each), and what is wrong with that, or None."""
     contexts, *rounds, output = (numpy.array(sum(map(list, column), [])) for column in zip(*each))
     text = numpy.repeat(numpy.arange(len(each)), [len(one[0]) for one in each])
     tensors = {"target_logits": target[contexts], "prompt_id": text, "output": output}
     tensors["position"] = numpy.arange(len(text)) - numpy.searchsorted(text, text)
-    if draft is not None:
-        tensors |= {"draft_logits": draft[contexts], "drafts": rounds[0], "accepted": rounds[1]}
+    tensors |= {"draft_logits": draft[contexts], "drafts": rounds[0], "accepted": rounds[1]} if rounds else {}
     if random.random() < 0.5:
         tensors["seed"] = text if random.random() < 0.5 else numpy.full_like(text, -1)
     said = {"rows_from": "engine-raw", "temperature_applied": 1.0, "sampling": {"temperature": temperature}}
     exclude = float(random.choice([0.05, 0.05, 0.1, 0.2, 0.3]))
-    log = sg.Log.of_arrays(metadata=said, **tensors)
-    report = sg.audit(log, rule, exclude=exclude, threads=1, progress=False).to_dict()
-    told = [part["smallest_tv_excluded"] or 0 for part in report["parts"] if part["part"] == "target-law"]
-    conclusion, excluded, wrong = report["conclusion"], max(exclude, *told), None
+    report = sg.audit(sg.Log.of_arrays(metadata=said, **tensors), rule, exclude=exclude, threads=1, progress=False).to_dict()
+    told = (part["smallest_tv_excluded"] or 0 for part in report["parts"] if part["part"] == "target-law")
+    conclusion, excluded = report["conclusion"], max(exclude, *told)
     if honest and conclusion not in ("as-claimed", "undecided", "lossless-other"):
-        wrong = f"honest, and {conclusion}: {(report['cause'] or {}).get('name')}"
-    elif moved > excluded and conclusion in ("as-claimed", "lossless-other"):
-        wrong = f"TV of a step is {moved:.4f}, and it is {conclusion} with {excluded:.4f} excluded ({len(text)} tokens)"
-    return conclusion, wrong
+        return conclusion, f"honest, and {conclusion}: {(report['cause'] or {}).get('name')}"
+    is_cleared = moved > excluded and conclusion in ("as-claimed", "lossless-other")
+    return conclusion, f"TV {moved:.4f} a step, {excluded:.4f} excluded, {len(text)} tokens" if is_cleared else None
 
 
 KINDS = "honest,banned ids,banned range,no repeat,presence,frequency,repetition,bias,token more often,bad bigrams".split(",")
@@ -55,28 +50,21 @@ KINDS = "honest,banned ids,banned range,no repeat,presence,frequency,repetition,
 
 def departure(random, kind, size):
     """A function of a row's logits and the text before it, to the logits that are sampled."""
-    ids, bias, much = random.permutation(size), numpy.zeros(size), log_uniform(random, 0.1, 3.0)
-    pairs, window = random.random((size, size)) < log_uniform(random, 0.02, 0.3), random.choice([1, 4, 10, 64, 1000])
-    if kind.startswith("banned"):
-        some = ids if kind == "banned ids" else numpy.arange(size)[random.integers(size - size // 8) :]
-        bias[some[: random.integers(1, size // 3 + 1)]] = -numpy.inf
-    elif kind == "bias":
-        bias = much * random.normal(size=size)
-    elif kind == "token more often":
-        bias[ids[0]] = random.choice([-1, 1]) * much
+    ids, much, window = random.permutation(size), log_uniform(random, 0.1, 3.0), random.choice([1, 4, 10, 64, 1000])
+    pairs, some = random.random((size, size)) < log_uniform(random, 0.02, 0.3), ids[: random.integers(1, size // 3 + 1)]
+    if kind == "banned range":
+        some = numpy.arange(size)[ids[0] :][: len(some)]
+    bias = {"bias": much * random.normal(size=size), "token more often": random.choice([-1, 1]) * much * (ids == 0)}.get(kind, 0)
 
     def changed(logits, past):
-        other, (seen, counts) = logits + bias, numpy.unique(past[-window:], return_counts=True)
-        if not past:
-            return other if numpy.isfinite(other).any() else logits
-        if kind == "no repeat":
-            other[past[-1]] = -numpy.inf
-        elif kind in ("presence", "frequency"):
-            other[seen] -= much if kind == "presence" else 0.5 * much * counts
-        elif kind == "repetition":
-            other[seen] = numpy.where(other[seen] > 0, other[seen] / (1 + much), other[seen] * (1 + much))
-        elif kind == "bad bigrams":
-            other[pairs[past[-1]]] = -numpy.inf
+        other, (seen, counts) = logits + bias, numpy.unique(numpy.array(past[-window:], int), return_counts=True)
+        other[seen] = {
+            "presence": other[seen] - much,
+            "frequency": other[seen] - 0.5 * much * counts,
+            "repetition": numpy.where(other[seen] > 0, other[seen] / (1 + much), other[seen] * (1 + much)),
+        }.get(kind, other[seen])
+        never = {"no repeat": past[-1:], "bad bigrams": numpy.flatnonzero(pairs[past[-1:]])}.get(kind, [])
+        other[some if kind.startswith("banned") else never] = -numpy.inf
         return other if numpy.isfinite(other).any() else logits
 
     return changed
@@ -84,20 +72,18 @@ def departure(random, kind, size):
 
 def written(random, rows, temperature, change, count, past=()):
     """A text by the changed rows, or the rest of one: contexts, tokens, and how far each step is from its row."""
-    past, steps = list(past), []
-    context = past[-1] if past else int(random.integers(len(rows)))
+    past, steps, context = list(past), [], past[-1] if past else int(random.integers(len(rows)))
     for u in random.random(count):
         logits = rows[context].astype(float)
         law = softmax(change(logits, past) / temperature)
-        moved = 0.5 * numpy.abs(law - softmax(logits / temperature)).sum()
-        steps.append((context, min(int(law.cumsum().searchsorted(u, side="right")), int(numpy.flatnonzero(law)[-1])), moved))
-        context = steps[-1][1]
-        past.append(context)
+        past.append(min(int(law.cumsum().searchsorted(u, side="right")), int(numpy.flatnonzero(law)[-1])))
+        steps.append((context, past[-1], 0.5 * numpy.abs(law - softmax(logits / temperature)).sum()))
+        context = past[-1]
     return list(zip(*steps)) or [(), (), ()]
 
 
 def texts(random):
-    rows, kind = table(random, int(random.integers(8, 65))), str(random.choice(KINDS))
+    rows, kind = table(random, 0.3, 4.0, int(random.integers(8, 65))), str(random.choice(KINDS))
     change, temperature = departure(random, kind, len(rows)), float(random.choice([1.0, 1.0, 0.7, 1.3]))
     each = [written(random, rows, temperature, change, count) for count in lengths(random, 60, 800)]
     moved = numpy.mean(sum((one[2] for one in each), ()))
@@ -105,11 +91,11 @@ def texts(random):
 
 
 class Cells:
-    """The numbers that draw each token of a law: in the order of ids, or of falling mass."""
+    """A law, and the numbers that draw each of its tokens: in the order of ids, or of falling mass."""
 
     def __init__(self, law, by_mass):
-        self.order = numpy.argsort(-law, kind="stable") if by_mass else numpy.arange(len(law))
-        self.ends = law[self.order].cumsum() / law.sum()
+        self.law, self.order = law / law.sum(), numpy.argsort(-law, kind="stable") if by_mass else numpy.arange(len(law))
+        self.ends = self.law[self.order].cumsum()
         self.high, self.low = numpy.empty((2, len(law)))
         self.high[self.order], self.low[self.order] = self.ends, numpy.append(0, self.ends[:-1])
 
@@ -119,16 +105,6 @@ class Cells:
     def within(self, low, high):
         """The law of the token whose number is even in [low, high)."""
         return numpy.clip(numpy.minimum(self.high, high) - numpy.maximum(self.low, low), 0, None) / max(high - low, 1e-300)
-
-
-class Place:
-    """A context: p, q, the residual, and the chance to keep each draft."""
-
-    def __init__(self, p, q, by_mass):
-        left = numpy.maximum(p - q, 0)
-        self.p, self.q, self.kept = p, q, numpy.minimum(1, p / q)
-        self.left = left / left.sum() if left.sum() > 1e-12 else p
-        self.of_p, self.of_q, self.of_left = (Cells(law, by_mass) for law in (p, q, self.left))
 
 
 #: What a number is used for again; the number, of the draft's u, the coin c, the chance a and the draft's cell; and where it
@@ -152,26 +128,25 @@ COINS = {
 
 def played(random, places, drafts, kind, count):
     """Rounds of one text with numbers as they are used: context, drafts, accepted and output of each position."""
-    used, number, _ = COINS[kind]
+    (used, number, _), chains, accepted, output = COINS[kind], [], [], []
     context = start = int(random.integers(len(places)))
-    chains, accepted, output = [], [], []
     while len(output) < count:
         chain, here, coin, done = [], context, random.random(), []
         for _ in range(drafts):
             u = chain[0][1] if chain and kind == "draft has the draft's before" else random.random()
-            here = places[here].of_q.at(u)
+            here = places[here].q.at(u)
             chain.append((here, u))
         for x, u in chain:
             place = places[context]
-            known = [u, None, place.kept[x], place.of_q.low[x], place.of_q.high[x]]
+            known = [u, None, place.kept[x], place.q.low[x], place.q.high[x]]
             known[1] = number(*known) if used == "coin" else coin if kind == "coin is the coin before" else random.random()
             if known[1] >= place.kept[x]:
-                done.append(place.of_left.at(number(*known) if used == "correction" else random.random()))
+                done.append(place.left.at(number(*known) if used == "correction" else random.random()))
                 break
             done.append(x)
             context = x
         else:
-            done.append(places[context].of_p.at(number(*known) if used == "bonus" else random.random()))
+            done.append(places[context].p.at(number(*known) if used == "bonus" else random.random()))
         context = done[-1]
         chains += [[x for x, _ in chain]] + [[-1] * drafts] * (len(done) - 1)
         accepted += [min(len(done) - 1, count - len(output))] + [-1] * (len(done) - 1)
@@ -180,21 +155,19 @@ def played(random, places, drafts, kind, count):
 
 
 def step(place, kind, room):
-    """The laws at a drafted place of what is kept, and of what comes instead; `room`: where a number lies that goes from
-    place to place."""
-    used, _, ends = COINS[kind]
-    drafted, chance, cells = place.q, place.kept, list(zip(place.kept, place.of_q.low, place.of_q.high))
+    """The laws at a drafted place of what is kept, and of what comes instead; `room`: of a number that goes from place to place."""
+    (used, _, ends), cells, drafted, chance = COINS[kind], [*zip(place.kept, place.q.low, place.q.high)], place.q.law, place.kept
     if kind == "draft has the draft's before":
-        drafted = place.of_q.within(*room)
+        drafted = place.q.within(*room)
     elif kind == "coin is the coin before":
         chance = numpy.minimum(chance, room[1]) / room[1]
     elif used == "coin" and ends:
         inside = [sum(max(min(high, end) - max(low, begin), 0) for begin, end in ends(a, low, high)) for a, low, high in cells]
-        chance = numpy.array(inside) / numpy.maximum(place.of_q.high - place.of_q.low, 1e-300)
+        chance = numpy.array(inside) / numpy.maximum(place.q.high - place.q.low, 1e-300)
     lost = drafted * (1 - chance)
     if used == "correction" and ends:
-        return drafted * chance, sum(one * place.of_left.within(*ends(*cell)[0]) for one, cell in zip(lost, cells))
-    return drafted * chance, lost.sum() * place.left
+        return drafted * chance, sum(one * place.left.within(*ends(*cell)[0]) for one, cell in zip(lost, cells))
+    return drafted * chance, lost.sum() * place.left.law
 
 
 def distance(places, drafts, kind, contexts, output):
@@ -202,35 +175,36 @@ def distance(places, drafts, kind, contexts, output):
     (used, _, ends), whole, moved, known = COINS[kind], [(0.0, 1.0)] * (drafts + 1), [], {}
     weights, rooms, bonus = numpy.eye(drafts + 1)[0], whole, (0.0, 1.0)
     for context, y in zip(contexts, output):
-        place, law, after, later = places[context], 0, numpy.zeros(drafts + 1), list(whole)
+        place, law, after, later = places[context], 0, numpy.zeros(drafts + 1), [*whole]
         for at in numpy.flatnonzero(weights > 0):
-            if at == drafts:
-                kept, instead = 0 * place.p, place.of_p.within(*bonus)
-            else:
-                if (context, rooms[at]) not in known:
-                    known[context, rooms[at]] = step(place, kind, rooms[at])
-                kept, instead = known[context, rooms[at]]
+            kept, instead, (low, high) = 0 * place.p.law, place.p.within(*bonus), rooms[at]
+            if at < drafts:
+                if (context, low, high) not in known:
+                    known[context, low, high] = step(place, kind, (low, high))
+                kept, instead = known[context, low, high]
                 after[at + 1] = weights[at] * kept[y]
-                low, high = rooms[at]
                 if kind == "coin is the coin before":
                     later[at + 1] = (low, min(high, place.kept[y]))
                 elif kind == "draft has the draft's before":
-                    later[at + 1] = (max(low, place.of_q.low[y]), min(high, place.of_q.high[y]))
+                    later[at + 1] = (max(low, place.q.low[y]), min(high, place.q.high[y]))
             law = law + weights[at] * (kept + instead)
             after[0] += weights[at] * instead[y]
-        moved.append(0.5 * numpy.abs(law - place.p).sum())
+        moved.append(0.5 * numpy.abs(law - place.p.law).sum())
         weights, rooms = after / after.sum(), later
         if used == "bonus" and ends:
-            bonus = ends(place.kept[y], place.of_q.low[y], place.of_q.high[y])[0]
+            bonus = ends(place.kept[y], place.q.low[y], place.q.high[y])[0]
     return moved
 
 
 def pair(random, temperature):
-    """Logits of a target and of a draft that is near it or not, and their places."""
-    target, by_mass = table(random, int(random.integers(6, 25))), random.random() < 0.3
-    draft = target + (log_uniform(random, 0.2, 2.0) * random.normal(size=target.shape)).astype("f4")
-    laws = (softmax(rows.astype(float) / temperature) for rows in (target, draft))
-    return target, draft, [Place(p, q, by_mass) for p, q in zip(*laws)]
+    """Logits of a target and a draft, near it or not, and by context p, q, the residual, and the chance to keep a draft."""
+    target, by_mass, places = table(random, 0.3, 4.0, int(random.integers(6, 25))), random.random() < 0.3, []
+    draft = target + table(random, 0.2, 2.0, len(target))
+    for p, q in zip(*(softmax(rows.astype(float) / temperature) for rows in (target, draft))):
+        left, kept = numpy.maximum(p - q, 0), numpy.minimum(1, p / q)
+        p, q, left = (Cells(law, by_mass) for law in (p, q, left if left.sum() > 1e-12 else p))
+        places.append(types.SimpleNamespace(p=p, q=q, left=left, kept=kept))
+    return target, draft, places
 
 
 def coins(random):
@@ -238,28 +212,26 @@ def coins(random):
     target, draft, places = pair(random, temperature)
     each = [played(random, places, drafts, kind, count) for count in lengths(random, 200, 3000)]
     moved = numpy.mean(sum((distance(places, drafts, kind, one[0], one[3]) for one in each), []))
-    honest = COINS[kind][2] is None or moved < 1e-9
-    return kind, *judged(random, "token", temperature, honest, moved, each, target, draft)
+    return kind, *judged(random, "token", temperature, COINS[kind][2] is None or moved < 1e-9, moved, each, target, draft)
 
 
 def unlogged(random):
     drafts, kind, temperature = int(random.integers(1, 5)), str(random.choice(KINDS)), float(random.choice([1.0, 0.8]))
     target, draft, places = pair(random, temperature)
-    share, ends, silent = random.choice([0.02, 0.1, 0.5, 0.9]), random.random() < 0.5, random.random() < 0.2
-    change, counts, parts, moved = departure(random, kind, len(target)), lengths(random, 200, 3000), [], 0.0
+    share, ends, silent, parts, moved = random.choice([0.02, 0.1, 0.5, 0.9]), random.random() < 0.5, random.random() < 0.2, [], 0.0
+    change, counts = departure(random, kind, len(target)), lengths(random, 200, 3000)
     for number, count in enumerate(random.permutation(counts)):
         hidden = number < max(round(share * len(counts)), 1)
         logged = played(random, places, drafts, "fresh", round((1 - share) * count) if ends else 0 if hidden else count)
         last = max((at for at, kept in enumerate(logged[2]) if kept >= 0), default=0)
-        if ends and logged[2] and len(logged[2]) - last == logged[2][last]:
-            logged = [column[:last] for column in logged]  # no end of a text cuts a round here
+        if ends and logged[2] and len(logged[2]) - last == logged[2][last]:  # no end of a text cuts a round here
+            logged = [column[:last] for column in logged]
         rest, tokens, far = written(random, target, temperature, change, count - len(logged[3]), logged[3])
         none, moved = len(tokens), moved + sum(far) / sum(counts)
         behind = (rest, [[-1] * drafts] * none, [-1] * none, [-1] * none if silent else tokens)
         parts.append([[*one, *other] for one, other in zip(logged, behind)])
-    parts, honest = [parts[at] for at in random.permutation(len(parts))], kind == "honest" or silent
-    conclusion, wrong = judged(random, "token", temperature, honest, 0 if honest else moved, parts, target, draft)
+    parts, moved = [parts[at] for at in random.permutation(len(parts))], 0 if silent else moved
+    conclusion, wrong = judged(random, "token", temperature, kind == "honest" or silent, moved, parts, target, draft)
     lacks = sum(part[3].count(-1) for part in parts) / sum(counts)
-    if conclusion == "as-claimed" and lacks > 0.05:
-        wrong = f"as claimed, and {lacks:.3f} of it was not looked at"
-    return ("silent, " if silent else "") + kind, conclusion, wrong
+    unseen = f"as claimed, and {lacks:.3f} of it was not looked at" if conclusion == "as-claimed" and lacks > 0.05 else None
+    return ("silent, " if silent else "") + kind, conclusion, unseen or wrong

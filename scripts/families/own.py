@@ -3,7 +3,6 @@
 import itertools
 
 import numpy
-
 import specgap as sg
 
 KEEPS = [lambda p, q: min(1.0, p / q), lambda p, q: min(1.0, 0.5 * p / q), lambda p, q: min(1.0, 1.2 * p / q),
@@ -45,30 +44,23 @@ class Rule:
                 return int(x), slot
             left[:] = normal(self.left(left, q, x), whole)
         q[:], drafts[:] = (0, 0) if inside else (q, drafts)
-        return drawn(rng, left, style), None
-
-
-def drawn(rng, law, style):
-    """A draw from a law, by choice or by comparisons with one number."""
-    if style == "choice":
-        return rng.choice(len(law), p=law)
-    u, ends, likely = rng.random(), law.cumsum(), numpy.flatnonzero(law)
-    return int(next((y for y in likely[:-1] if u < ends[y]), likely[-1]))
+        if style == "choice":
+            return rng.choice(len(p), p=left), None
+        u, ends, likely = rng.random(), left.cumsum(), numpy.flatnonzero(left)
+        return int(next((y for y in likely[:-1] if u < ends[y]), likely[-1])), None
 
 
 def row(random, size):
-    weights = random.integers(0, 10, size) * (random.random(size) < 0.8)
-    weights[random.integers(size)] += 1
-    return weights / weights.sum()
+    return normal(random.integers(0, 10, size) * (random.random(size) < 0.8) + (numpy.arange(size) == random.integers(size)), None)
 
 
-def rules(random):
+def own(random):
     size, n = int(random.integers(2, 6)), int(random.integers(1, 4))
     p, q, rule, other = row(random, size), row(random, size), Rule(random), Rule(random)
     kind, style = str(random.choice(list(KINDS), p=list(KINDS.values()))), str(random.choice(["choice", "compare", "law"]))
     orders, share, period = list(itertools.permutations(range(n))), random.random(), int(random.integers(2, 6))
     chances, bound = random.dirichlet(numpy.ones(len(orders))), p.max() * random.choice([1.0, 0.7])
-    calls, numbers = itertools.count(), numpy.random.default_rng(int(random.integers(1 << 60)))
+    how, calls, numbers = "choice" if style == "law" else style, itertools.count(), numpy.random.default_rng(int(random.integers(1 << 60)))
 
     def law(drafts):
         weight = {"mixed": share, "state": 1 - 1 / period}.get(kind, 1)
@@ -79,21 +71,19 @@ def rules(random):
         return weight * rule.law(p, q, drafts) + (1 - weight) * other.law(p, q, drafts)
 
     def verifier(p, q, drafts, rng):
-        now, how = rule, "choice" if style == "law" else style
         while kind == "loop":
             y = rng.choice(size)
             if rng.branch(min(1.0, p[y] / bound)):
                 return y
-        if (kind == "mixed" and not rng.branch(share)) or (kind == "state" and next(calls) % period == 0):
-            now = other
+        now = other if (kind == "mixed" and not rng.branch(share)) or (kind == "state" and next(calls) % period == 0) else rule
         if kind == "permuted":
-            return now.play(p, q, drafts[list(orders[drawn(rng, chances, how)])], rng, how, False)[0]
+            return now.play(p, q, drafts[list(orders[rng.choice(len(orders), p=chances)])], rng, how, False)[0]
         if style == "law" and kind in ("plain", "inside", "state"):
             found = now.law(p, q, drafts)
             p[:], q[:], drafts[:] = (0, 0, 0) if kind == "inside" else (p, q, drafts)
             return found
-        own = (numbers, "compare") if kind == "own-numbers" else (rng, how)
-        return now.play(p, q, drafts, *own, kind == "inside")
+        by = (numbers, "compare") if kind == "own-numbers" else (rng, how)
+        return now.play(p, q, drafts, *by, kind == "inside")
 
     output, accepted = numpy.zeros(size), 0.0
     for drafts in map(numpy.array, itertools.product(numpy.flatnonzero(q), repeat=n)):

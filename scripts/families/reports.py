@@ -1,16 +1,13 @@
 """Reports of the same rows written in two ways: as lists and in full, with a mask and masked by hand."""
 
+import itertools
 import json
 import os
 import tempfile
 
 import numpy
-
 import specgap as sg
 from audits import log_uniform, softmax
-
-QUIET = {"threads": 1, "progress": False}
-SHARED = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 def text(random, most):
@@ -23,13 +20,12 @@ def text(random, most):
     return {"target_logits": target, "draft_logits": draft, "prompt_id": prompts, "position": place}, temperature
 
 
-def drawn(random, laws):
-    return (laws.cumsum(axis=1) < random.random((len(laws), 1)) * (1 - 1e-12)).sum(axis=1)
+def drawn(random, logits):
+    return (softmax(logits).cumsum(axis=1) < random.random((len(logits), 1)) * (1 - 1e-12)).sum(axis=1)
 
 
 def log_of(temperature, tensors, **more):
-    said = {"sampling": {"temperature": temperature}, "temperature_applied": 1.0, **more}
-    return sg.Log.of_arrays(metadata=said, **tensors)
+    return sg.Log.of_arrays(metadata={"sampling": {"temperature": temperature}, "temperature_applied": 1.0, **more}, **tensors)
 
 
 def listed(random, tensors, temperature):
@@ -49,23 +45,20 @@ def listed(random, tensors, temperature):
 
 def misled(name, bounded, full, verdict=None):
     """What is wrong with a number of lists, where the rows in full have another; `verdict`: of advice."""
-    low, high = bounded.get("truncation") or (-numpy.inf, numpy.inf)
-    sampled = (bounded["ci95"][1] - bounded["ci95"][0]) / 2
-    if low - 1e-9 <= full <= high + 1e-9 and not (verdict == "worth" and full < -sampled):
-        return None
-    return f"{name}: {verdict} {bounded}, and {full} on the rows in full"
+    (low, high), sampled = bounded.get("truncation") or (-numpy.inf, numpy.inf), numpy.diff(bounded["ci95"])[0] / 2
+    is_right = low - 1e-9 <= full <= high + 1e-9 and not (verdict == "worth" and full < -sampled)
+    return None if is_right else f"{name}: {verdict} {bounded}, and {full} on the rows in full"
 
 
 def rankings(random):
     tensors, temperature = text(random, 300)
-    tensors["token"] = drawn(random, softmax(tensors["target_logits"] / temperature))
-    kind, lists = listed(random, tensors, temperature)
-    order, wrong = numpy.unique(tensors["prompt_id"], return_inverse=True)[1], []
+    tensors["token"] = drawn(random, tensors["target_logits"] / temperature)
+    (kind, lists), wrong, order = listed(random, tensors, temperature), [], numpy.unique(tensors["prompt_id"], return_inverse=True)[1]
     full, half = (log_of(temperature, {name: one[of] for name, one in tensors.items()}) for of in (order >= 0, order % 2 == 1))
-    asked = {"cost_ratio": float(random.choice([0.02, 0.1, 0.3])), **QUIET}
-    if kind.startswith("shared") and random.random() < 0.5:  # trees need both models at the same tokens
-        call, kind = sg.tree, f"tree, {kind}"
-        asked |= {"schemes": str(random.choice(["with-replacement", "with-replacement", "top", "stratified"])), "budget": 3}
+    asked = {"cost_ratio": float(random.choice([0.02, 0.1, 0.3])), "threads": 1, "progress": False}
+    if random.random() < 0.5:
+        call, kind, asked["budget"] = sg.tree, f"tree, {kind}", 3
+        asked["schemes"] = str(random.choice(["with-replacement", "with-replacement", "top", "stratified"]))
         asked["topology"] = ["chain-2", str(random.choice(["2x1", "2x2", "prefix-2-1"]))]
     else:
         call, kind, asked["lengths"] = sg.length, f"length, {kind}", [1, 2, 3]
@@ -75,13 +68,12 @@ def rankings(random):
         words = "{tree}, {scheme}/{verifier}" if call is sg.tree else "{drafts}/{verifier}, {parameter}"
         return {words.format(**one): one for one in report["results"] if "sampled" not in one["kind"] and one["speedup"]}
 
-    report = call(lists, **asked).to_dict()
-    changes, known = report.get("advice") or [], results(call(full, **asked).to_dict())
-    for name, one in results(report).items():
-        for number in ("tokens_per_call", "speedup", "expected_accepted_length"):
-            if name in known and one.get(number) and known[name].get(number):
-                wrong.append(misled(f"{name} {number}", one[number], known[name][number]["mean"]))
-    with tempfile.NamedTemporaryFile("w", suffix=".json", dir=SHARED) as file:
+    report, known = call(lists, **asked).to_dict(), results(call(full, **asked).to_dict())
+    changes, numbers = report.get("advice") or [], ("tokens_per_call", "speedup", "expected_accepted_length")
+    for name, number in itertools.product(known, numbers):
+        one, other = results(report).get(name, {}).get(number), known[name].get(number)
+        wrong += [misled(f"{name} {number}", one, other["mean"])] if one and other else []
+    with tempfile.NamedTemporaryFile("w", suffix=".json", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
         if changes and call is sg.tree:
             asked["topology"].append(file.name)
             file.write(json.dumps(report["best"][0]["paths"]))
@@ -92,36 +84,30 @@ def rankings(random):
         if one["from"] in speed and (one["to"] in speed or grown in speed):
             difference = speed.get(one["to"], speed.get(grown))["speedup"]["mean"] - speed[one["from"]]["speedup"]["mean"]
             wrong.append(misled(f"{one['from']} to {one['to']}", one["difference"], difference, one["verdict"]))
-    verdicts = [one["verdict"] for one in changes]
-    return kind, "worth" if "worth" in verdicts else min(verdicts, default="no advice"), next(filter(None, wrong), None)
-
-
-def plain(one):
-    """A report without what is no number of its rows."""
-    if isinstance(one, dict):
-        return {key: plain(value) for key, value in one.items() if key not in ("command", "files", "masked")}
-    return [plain(value) for value in one] if isinstance(one, list) else one
+    return kind, max((one["verdict"] for one in changes), default="no advice"), next(filter(None, wrong), None)
 
 
 def masks(random):
     tensors, temperature = text(random, 120)
     count, size = tensors["target_logits"].shape
-    allowed = random.random((count, size)) < random.choice([0.2, 0.5, 0.9])
-    allowed[random.random(count) < 0.3] = True
+    allowed = (random.random((count, size)) < random.choice([0.2, 0.5, 0.9])) | (random.random((count, 1)) < 0.3)
     allowed[numpy.arange(count), random.integers(size, size=count)] = True
     form, kind = str(random.choice(["bool", "u8", "packed"])), str(random.choice(["f8", "f4", "f2"]))
     wide = numpy.pad(allowed, ((0, 0), (0, -size % 32)))
     mask = {"bool": allowed, "u8": allowed.astype("u1"), "packed": numpy.packbits(wide, axis=1, bitorder="little").view("<i4")}[form]
     tensors |= {name: tensors[name].astype(kind) for name in ("target_logits", "draft_logits")}
     by_hand = numpy.where(allowed, tensors["target_logits"], -numpy.inf).astype(kind)
-    tensors["token"] = drawn(random, softmax(by_hand.astype(float) / temperature))
+    tensors["token"] = drawn(random, by_hand.astype(float) / temperature)
     cuts = [{}, {}, {"top_k": int(random.integers(1, size + 1))}, {"top_p": 0.8}, {"min_p": 0.1}][random.integers(5)]
-    which, call = [
-        ("gap", lambda log: sg.gap(log, drafts=[1, 2], **cuts, **QUIET)),
-        ("length", lambda log: sg.length(log, lengths=[1, 2, 3], cost_ratio=0.1, **QUIET)),
-        ("tree", lambda log: sg.tree(log, topology=["chain-2", "2x1"], budget=3, schemes="with-replacement", **QUIET)),
+    call, asked = [
+        (sg.gap, {"drafts": [1, 2], **cuts}),
+        (sg.length, {"lengths": [1, 2, 3], "cost_ratio": 0.1}),
+        (sg.tree, {"topology": ["chain-2", "2x1"], "budget": 3, "schemes": "with-replacement"}),
     ][random.choice(3, p=[0.5, 0.35, 0.15])]
     logs = {**tensors, "allowed": mask}, {**tensors, "target_logits": by_hand}
-    one, other = (json.dumps(plain(call(log_of(temperature, log)).to_dict())) for log in logs)
+    kept = lambda one: {key: one[key] for key in one if key not in ("command", "files", "masked")}  # noqa: E731
+    reports = (call(log_of(temperature, log), **asked, threads=1, progress=False).json for log in logs)
+    one, other = (json.dumps(json.loads(report, object_hook=kept)) for report in reports)
     at = max(len(os.path.commonprefix([one, other])) - 80, 0)
-    return (f"{which}, {form}", *(("equal", None) if one == other else ("differs", [one[at : at + 160], other[at : at + 160]])))
+    wrong = None if one == other else [one[at : at + 160], other[at : at + 160]]
+    return f"{call.__name__}, {form}", "differs" if wrong else "equal", wrong
