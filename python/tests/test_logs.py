@@ -357,3 +357,28 @@ def test_a_list_without_a_token_that_can_be_drawn_is_refused_by_its_row() -> Non
     )
     with pytest.raises(sg.Refused, match="draft_probs: row 1: has no listed token that can be drawn"):
         sg.gap(log, temperature=1.0, drafts=[1])
+
+
+def test_trees_on_own_lists_hold_the_full_rows() -> None:
+    rng = np.random.default_rng(3)
+    target, draft = rng.dirichlet(np.ones(8), (2, 40))
+    token = np.array([rng.choice(8, p=row) for row in target])
+    place = {"prompt_id": np.arange(40) // 10, "position": np.arange(40) % 10, "token": token}
+    ids, own = (np.argsort(-rows, axis=1)[:, :3] for rows in (target, draft))
+    lists = {
+        "target_token_ids": ids,
+        "draft_token_ids": own,
+        "target_probs": np.take_along_axis(target, ids, 1),
+        "draft_probs": np.take_along_axis(draft, own, 1),
+    }
+    said: Any = {"sampling": {"temperature": 1.0}, "vocabulary": 8}
+    cut = sg.Log.of_arrays(metadata=said, **lists, **place)
+    full = sg.Log.of_arrays(metadata=said, target_probs=target, draft_probs=draft, **place)
+    asked: Any = {"topology": ["2x1", "chain-2"], "schemes": "with-replacement", "cost_ratio": 0.1}
+    some, whole = (sg.tree(log, budget=1, **asked).to_dict()["results"] for log in (cut, full))
+    beside = {(one["tree"], one["verifier"]): one for one in whole}
+    assert len(some) >= 8
+    for one in some:
+        for number in ("tokens_per_call", "speedup"):
+            low, high = one[number]["truncation"]
+            assert low <= beside[one["tree"], one["verifier"]][number]["mean"] <= high
