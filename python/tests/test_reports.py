@@ -394,3 +394,24 @@ def test_a_bias_is_not_as_claimed_where_shared_numbers_would_explain_it() -> Non
     assert told["conclusion"] == "undecided" and "log seed [N]" in told["open"][0]
     fresh = sg.audit(log, rule="text", temperature=1.0, exclude=0.3, seeds="fresh").to_dict()
     assert fresh["conclusion"] == "lossy"
+
+
+def test_a_log_with_evidence_against_it_is_not_as_claimed() -> None:
+    undecided = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rows, shift = rng.normal(size=(140, 40)), 1.5 * rng.normal(size=40)
+        token = [rng.choice(40, p=row / row.sum()) for row in np.exp(rows + shift)]
+        log = sg.Log.of_arrays(
+            metadata={"sampling": {"temperature": 1.0}, "rows_from": "engine-raw"},
+            target_logits=rows,
+            prompt_id=np.arange(140) // 35,
+            position=np.arange(140) % 35,
+            seed=np.arange(140) // 35,
+            output=np.array(token),
+        )
+        found = sg.audit(log, exclude=0.4).to_dict()
+        if 3.0 <= found["capital"]["log10_outputs"] < found["capital"]["log10_needed"]:
+            assert found["conclusion"] != "as-claimed", seed
+            undecided += any("evidence against the claim" in one for one in found["open"])
+    assert undecided > 3

@@ -18,6 +18,7 @@ use crate::audit::verdict::opened::Opened;
 use serde_json::json;
 use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
+use std::f64::consts::LN_10;
 
 /// Audits a log. `command` is what is printed as the command; `progress` is told of positions
 /// as they are done.
@@ -78,6 +79,10 @@ pub fn audit(
 
 /// Checks that fail a text by themselves.
 const LOSSY: [&str; 3] = ["target-zero", MASKED, "text-after-its-end"];
+
+/// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
+/// capital gets there with a probability of 1e-3 at most.
+const NEAR: f64 = 3.0 * LN_10;
 
 /// A token outside of a claimed cut is a finding of the suspects, which know other orders.
 const OUTSIDE: &str = "outside-claimed-cut";
@@ -145,6 +150,16 @@ fn audited(
     }
     if numbers.is_none() && conclusion.is_none() && weighed.hangs_on_numbers() {
         open.insert(0, hangs_on_numbers(found.shares));
+    }
+    let of_outputs = (opened.rule.is_lossless()).then_some(weighed.of_outputs);
+    let near = weighed.of_rule.max(of_outputs.unwrap_or(0.0));
+    if near >= NEAR && near < weighed.needed() {
+        open.push(format!(
+            "evidence against the claim is 1e{:.1}, of the 1e{:.1} that refute it: about {:.0} tokens more would decide",
+            near / LN_10,
+            weighed.needed() / LN_10,
+            (found.looked as f64 * (weighed.needed() / near - 1.0)).ceil()
+        ));
     }
     let mut fits = None;
     // That drafts are distinct is a claim of the rule alone.
