@@ -430,6 +430,18 @@ def test_a_rule_with_numbers_of_its_own_is_not_refuted_for_one_draw_of_them() ->
         assert found.lossless == "not refuted", (seed, found)
 
 
+def test_a_rule_that_counts_its_calls_is_not_exact() -> None:
+    calls = itertools.count()
+
+    def alternates(p: Any, q: Any, drafts: Any, rng: Any) -> int:
+        # Two runs explore a tuple, the first of them the coin that falls badly: as if it were looked at.
+        rng.branch(2 / 3)
+        return int(drafts[0]) if next(calls) % 2 else 0
+
+    found = sg.evaluate(alternates, [0.5, 0.5], [0.25, 0.75], n=1, samples=5000)
+    assert not found.exact and found.lossless == "refuted"
+
+
 @pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1.0, 1.0])
 def test_tolerances_that_are_none_are_refused(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance is .*; it is a total variation"):
