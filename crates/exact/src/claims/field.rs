@@ -170,7 +170,7 @@ fn hsd(
         let (capped, joint) = &states[place];
         let [aimed, had] = [times(&target[place], capped), times(&draft[place], joint)];
         let [gain, loss] = [minus(&aimed, &had), minus(&had, &aimed)];
-        let [sum, other] = [&gain, &loss].map(|row| Rational::total(row));
+        let [sum, other] = [&gain, &loss].map(|row| Rational::total(row.iter()));
         let more = sum.clone().max(other);
         let here = if more.is_nil() {
             Rational::one()

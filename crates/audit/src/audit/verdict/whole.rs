@@ -151,16 +151,7 @@ fn audited(
     if numbers.is_none() && conclusion.is_none() && weighed.hangs_on_numbers() {
         open.insert(0, hangs_on_numbers(found.shares));
     }
-    let of_outputs = (opened.rule.is_lossless()).then_some(weighed.of_outputs);
-    let near = weighed.of_rule.max(of_outputs.unwrap_or(0.0));
-    if near >= NEAR && near < weighed.needed() {
-        open.push(format!(
-            "evidence against the claim is 1e{:.1}, of the 1e{:.1} that refute it: about {:.0} tokens more would decide",
-            near / LN_10,
-            weighed.needed() / LN_10,
-            (found.looked as f64 * (weighed.needed() / near - 1.0)).ceil()
-        ));
-    }
+    open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
     let mut fits = None;
     // That drafts are distinct is a claim of the rule alone.
     let others = hard_checks.iter().filter(|check| {
@@ -215,6 +206,20 @@ fn audited(
         ..said.report(opened, settings, command, &weighed)?
     };
     Ok(report)
+}
+
+/// Says, where evidence against the claim is near what refutes it, how near.
+fn near(weighed: &Weighed<'_>, is_lossless: bool, looked: usize) -> Option<String> {
+    let of_outputs = if is_lossless { weighed.of_outputs } else { 0.0 };
+    let (near, needed) = (weighed.of_rule.max(of_outputs), weighed.needed());
+    (NEAR..needed).contains(&near).then(|| {
+        format!(
+            "evidence against the claim is 1e{:.1}, of the 1e{:.1} that refute it: about {:.0} tokens more would decide",
+            near / LN_10,
+            needed / LN_10,
+            (looked as f64 * (needed / near - 1.0)).ceil()
+        )
+    })
 }
 
 /// What an audit says.
