@@ -363,9 +363,9 @@ def test_trees_on_own_lists_hold_the_full_rows() -> None:
     rng = np.random.default_rng(3)
     target, draft = rng.dirichlet(np.ones(8), (2, 40))
     token = np.array([rng.choice(8, p=row) for row in target])
-    place = {"prompt_id": np.arange(40) // 10, "position": np.arange(40) % 10, "token": token}
+    place: Any = {"prompt_id": np.arange(40) // 10, "position": np.arange(40) % 10, "token": token}
     ids, own = (np.argsort(-rows, axis=1)[:, :3] for rows in (target, draft))
-    lists = {
+    lists: Any = {
         "target_token_ids": ids,
         "draft_token_ids": own,
         "target_probs": np.take_along_axis(target, ids, 1),
