@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import pkgutil
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -39,18 +40,6 @@ SWITCH = "SPECGAP_DRAFTS"
 
 _WORKER = "sglang.srt.speculative.eagle_worker_v2.EagleDraftWorker"
 _UTILS = "sglang.srt.speculative.eagle_utils"
-_SAMPLER = "tree_speculative_sampling_target_only"
-
-#: What is hooked, and the arguments that a hook reads.
-TARGETS: dict[str, tuple[str, ...]] = {
-    f"{_WORKER}.__init__": (),
-    f"{_WORKER}._draft_extend_for_prefill": ("batch",),
-    f"{_WORKER}._draft_extend_for_decode": ("batch", "batch_result"),
-    f"{_WORKER}.draft_forward": ("forward_batch",),
-    "sglang.srt.speculative.spec_utils.renorm_draft_probs": ("use_rejection_sampling",),
-    "sglang.srt.utils.common.fast_topk": ("values", "topk"),
-    f"{_UTILS}.eagle_sample": ("verify_input", "batch"),
-}
 
 #: Seeded numbers of a draft: columns that SGLang's own verification does not reach.
 _COLUMN = 1 << 16
@@ -76,26 +65,19 @@ def plugin() -> None:
     if law != "stratified":
         raise Refused(f"{SWITCH} is {law!r}; 'stratified' is the one law that this plugin drafts by")
     hooks = importlib.import_module("sglang.srt.plugins.hook_registry")
-    for target, arguments in TARGETS.items():
+    for target, (hook, *arguments) in HOOKS.items():
         _check(target, arguments)
-        hooks.HookRegistry.register(target, _HOOKS[target.rpartition(".")[2]], hooks.HookType.AROUND)
-    if getattr(importlib.import_module(_UTILS), _SAMPLER, None) is None:
-        raise Refused(f"{_UTILS} has no {_SAMPLER} on this platform; drafts are verified there")
-    hooks.HookRegistry.register(f"{_UTILS}.{_SAMPLER}", _sampler, hooks.HookType.AROUND)
+        hooks.HookRegistry.register(target, hook, hooks.HookType.AROUND)
 
 
-def _check(target: str, arguments: tuple[str, ...]) -> None:
-    """Refuses a version of SGLang whose function is another one."""
-    home, _, name = target.rpartition(".")
-    owner: Any
+def _check(target: str, arguments: list[str]) -> None:
+    """Refuses a version of SGLang, or a platform, whose function is another one."""
     try:
-        owner = importlib.import_module(home)
-    except ModuleNotFoundError:
-        module, _, kind = home.rpartition(".")
-        owner = getattr(importlib.import_module(module), kind, None)
-    function = getattr(owner, name, None)
+        function = pkgutil.resolve_name(target)
+    except (ImportError, AttributeError):
+        function = None
     if function is None:
-        raise Refused(f"SGLang has no {target}; this plugin was written for 0.5.23")
+        raise Refused(f"SGLang has no {target} here; this plugin was written for 0.5.23 on CUDA")
     missing = set(arguments) - set(inspect.signature(function).parameters)
     if missing:
         raise Refused(f"{target} of SGLang takes no {sorted(missing)[0]}; this plugin was written for 0.5.23")
@@ -192,6 +174,10 @@ def _sample(original: Callable[..., Any], verify_input: Any, batch: Any, *args: 
 
 def _sampler(original: Callable[..., Any], *args: Any, **call: Any) -> Any:
     """Rejection by level in place of one draw of the target."""
+    import torch
+
+    from . import kernels
+
     of = _verified.get()
     if of is None or of[0].draft_probs is None or args:
         return original(*args, **call)
@@ -205,8 +191,8 @@ def _sampler(original: Callable[..., Any], *args: Any, **call: Any) -> Any:
     kept = slot >= 0
     child = slot.clamp(min=0) + 1
     places = call["retrive_index"].long()
-    each = _range(requests, target.device)
-    bonus = _inverse(target[each, child], call["uniform_samples_for_final_sampling"][:, None].float())
+    each = torch.arange(requests, device=target.device)
+    bonus = kernels._inverse(target[each, child], call["uniform_samples_for_final_sampling"][:, None].float())[:, 0]
     predicts, accepted = call["predicts"], call["accept_index"]
     predicts[places[:, 0]] = token.to(predicts.dtype)
     behind = places[each, child]
@@ -217,33 +203,23 @@ def _sampler(original: Callable[..., Any], *args: Any, **call: Any) -> Any:
     return None
 
 
-_HOOKS: dict[str, Callable[..., Any]] = {
-    "__init__": _start,
-    "_draft_extend_for_prefill": _extended,
-    "_draft_extend_for_decode": _extended,
-    "draft_forward": _forward,
-    "renorm_draft_probs": _softmax,
-    "fast_topk": _topk,
-    "eagle_sample": _sample,
+#: What is hooked, by which hook, and the arguments that the hook reads.
+HOOKS: dict[str, tuple[Any, ...]] = {
+    f"{_WORKER}.__init__": (_start,),
+    f"{_WORKER}._draft_extend_for_prefill": (_extended, "batch"),
+    f"{_WORKER}._draft_extend_for_decode": (_extended, "batch", "batch_result"),
+    f"{_WORKER}.draft_forward": (_forward, "forward_batch"),
+    "sglang.srt.speculative.spec_utils.renorm_draft_probs": (_softmax, "use_rejection_sampling"),
+    "sglang.srt.utils.common.fast_topk": (_topk, "values", "topk"),
+    f"{_UTILS}.eagle_sample": (_sample, "verify_input", "batch"),
+    # Called by keywords.
+    f"{_UTILS}.tree_speculative_sampling_target_only": (_sampler,),
 }
-
-
-def _range(count: int, device: Any) -> Any:
-    """0, 1, .. on a device."""
-    import torch
-
-    return torch.arange(count, device=device)
 
 
 def _count(n: int) -> int:
     """Numbers that a verification by level takes."""
     return len(rules.STRATA_LEVELS) * n + 1
-
-
-def _inverse(law: Any, coin: Any) -> Any:
-    from . import kernels
-
-    return kernels._inverse(law, coin)[:, 0]
 
 
 def _to_width(row: Any, size: int) -> Any:
@@ -255,12 +231,8 @@ def _to_width(row: Any, size: int) -> Any:
     return row[:, :size].contiguous()
 
 
-def _is_fused(tensor: Any) -> bool:
-    return bool(tensor.is_cuda)
-
-
 def _strata(row: Any, n: int, coins: Any) -> tuple[Any, Any]:
-    if _is_fused(row):
+    if row.is_cuda:
         from . import fused
 
         return fused.draft_strata(row, n, coins)
@@ -272,7 +244,7 @@ def _strata(row: Any, n: int, coins: Any) -> tuple[Any, Any]:
 def _verify(target: Any, row: Any, drafts: Any, coins: Any) -> tuple[Any, Any]:
     n = drafts.shape[1]
     drafts = drafts.long().contiguous()
-    if _is_fused(target):
+    if target.is_cuda:
         from . import fused
 
         _, cuts = fused.draft_strata(row, n, coins[:, :n].contiguous())

@@ -150,15 +150,14 @@ fn throughput(text: &str) -> Result<Throughput, String> {
         };
         (length <= Settings::MOST_LENGTH).then_some((length, speed))
     };
-    let mut speeds: Vec<_> = text.split(',').filter_map(one).collect();
+    let speeds: Option<Vec<_>> = text.split(',').map(one).collect();
+    let mut speeds = speeds.unwrap_or_default();
     speeds.sort_by_key(|(length, _)| *length);
     match <[_; 2]>::try_from(speeds) {
-        Ok(speeds) if speeds[0].0 < speeds[1].0 && text.matches(',').count() == 1 => {
-            Ok(Throughput {
-                text: text.to_owned(),
-                speeds,
-            })
-        }
+        Ok(speeds) if speeds[0].0 < speeds[1].0 => Ok(Throughput {
+            text: text.to_owned(),
+            speeds,
+        }),
         _ => Err("is tokens a second at two draft lengths, such as 0=52,3=118".to_owned()),
     }
 }

@@ -2,7 +2,6 @@
 
 use super::options::{Common, Counts};
 use super::output::{CliError, Verdict};
-use super::parts::Parted;
 use super::printed;
 use super::texts::Texts;
 use crate::replay::PathSettings;
@@ -54,16 +53,9 @@ impl PathsArgs {
 pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError> {
     let settings = args.settings();
     let command = args.command(&settings);
-    args.texts.report(
-        (&[], &Parted::default()),
+    args.texts.report_alone(
         common,
-        |path| args.texts.open(path, common),
-        |logs, bar| {
-            let progress = |done| bar.inc(done);
-            let found = crate::replay::measure_paths(logs, &settings, &command, &progress)?;
-            Ok(Some(found))
-        },
+        |logs, progress| crate::replay::measure_paths(logs, &settings, &command, progress),
         report::paths::page,
-        |_| Ok(Vec::new()),
     )
 }

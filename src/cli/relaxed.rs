@@ -2,7 +2,6 @@
 
 use super::options::Common;
 use super::output::{CliError, Verdict};
-use super::parts::Parted;
 use super::printed;
 use super::texts::Texts;
 use crate::report;
@@ -20,17 +19,11 @@ pub(super) fn run(args: &RelaxedArgs, common: &Common) -> Result<Verdict, CliErr
     let mut command = args.texts.recorded("relaxed");
     args.texts.record(&mut command);
     let command = command.into_line();
-    args.texts.report(
-        (&[], &Parted::default()),
+    args.texts.report_alone(
         common,
-        |path| args.texts.open(path, common),
-        |logs, bar| {
-            let progress = |done| bar.inc(done);
-            let temperature = args.texts.temperature;
-            let found = crate::replay::measure_relaxed(logs, temperature, &command, &progress)?;
-            Ok(Some(found))
+        |logs, progress| {
+            crate::replay::measure_relaxed(logs, args.texts.temperature, &command, progress)
         },
         report::relaxed::page,
-        |_| Ok(Vec::new()),
     )
 }

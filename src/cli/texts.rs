@@ -57,6 +57,23 @@ impl Texts {
             .option("vocab", self.kept.vocab);
     }
 
+    /// The same of a command that has no parts and no files beside its page.
+    pub(super) fn report_alone<R: Serialize>(
+        &self,
+        common: &Common,
+        measure: impl FnOnce(&[Log], &(dyn Fn(usize) + Sync)) -> Result<R, ReplayError>,
+        page: impl Fn(&R) -> Page,
+    ) -> Result<Verdict, CliError> {
+        self.report(
+            (&[], &Parted::default()),
+            common,
+            |path| self.open(path, common),
+            |logs, bar| Ok(Some(measure(logs, &|done| bar.inc(done))?)),
+            page,
+            |_| Ok(Vec::new()),
+        )
+    }
+
     /// Measures the texts and delivers the report, with further files of it `beside`. `read` are
     /// files that options name, `parted` whose rows are read; no report is delivered where a part was kept.
     pub(super) fn report<R: Serialize>(

@@ -1,10 +1,15 @@
 //! Claims about rules that circulate as code and in issues, and not in a paper's theorem.
 
+use super::blocks;
 use super::claim::problem;
-use super::family::{Family, fraction};
+use super::family::{Family, fraction, whole};
+use super::text::residual;
 use super::{Claim, Finding};
-use specgap_number::distribution::Rational;
-use specgap_number::number::Number;
+use crate::block::{Block, BlockVerifier, Outcomes, output_law};
+use specgap_core::problem::BlockProblem;
+use specgap_core::tree::TokenTree;
+use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::number::{Number, normalised};
 
 const COIN: &str = problem!("refuted/prune-after-draw");
 
@@ -66,181 +71,98 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// The law of the first L + 1 tokens, by the numbers of their digits in base V, and how many drafts are accepted.
-struct Played {
-    law: Vec<Rational>,
-    accepted: Rational,
-}
-
-/// Where a round of drafts ends: the probability of each number of kept drafts, and the law of the next token.
-type Stops = Vec<(Rational, Vec<Rational>)>;
-
-/// Plays a round of L drafts, `stops` being told of a path, and the target's rows behind it.
-fn play(
-    target: &[Vec<Rational>],
-    draft: &[Vec<Rational>],
-    stops: &dyn Fn(&[usize]) -> Stops,
-) -> Played {
-    let (places, vocab) = (draft.len(), draft[0].len());
-    let mut played = Played {
-        law: vec![Rational::zero(); vocab.pow(places as u32 + 1)],
-        accepted: Rational::zero(),
-    };
-    for number in 0..vocab.pow(places as u32) {
-        let path = digits(number, places, vocab);
-        let drafted = product(draft, &path);
-        if drafted.is_nil() {
-            continue;
-        }
-        for (kept, (chance, next)) in stops(&path).into_iter().enumerate() {
-            let mass = &drafted * &chance;
-            played.accepted += &mass * &Rational::from_integer(kept.into());
-            for (end, share) in played.law.iter_mut().enumerate() {
-                let text = digits(end, places + 1, vocab);
-                if text[..kept] == path[..kept] {
-                    let later = product(&target[kept + 1..], &text[kept + 1..]);
-                    *share += &mass * &next[text[kept]] * later;
-                }
-            }
-        }
-    }
-    played
-}
-
-fn digits(mut number: usize, places: usize, vocab: usize) -> Vec<usize> {
-    let mut found = vec![0; places];
-    for digit in found.iter_mut().rev() {
-        *digit = number % vocab;
-        number /= vocab;
-    }
-    found
-}
-
-fn product(rows: &[Vec<Rational>], path: &[usize]) -> Rational {
-    let each = rows.iter().zip(path).map(|(row, &token)| &row[token]);
-    each.fold(Rational::one(), |all, one| &all * one)
-}
-
-fn minus(one: &[Rational], other: &[Rational]) -> Vec<Rational> {
-    one.iter()
-        .zip(other)
-        .map(|(a, b)| a.excess_over(b))
-        .collect()
-}
-
-fn times(row: &[Rational], by: &Rational) -> Vec<Rational> {
-    row.iter().map(|one| one * by).collect()
-}
-
-fn normalised(row: Vec<Rational>, or: &[Rational]) -> Vec<Rational> {
-    let total = Rational::total(&row);
-    match total.is_nil() {
-        true => or.to_vec(),
-        false => row.iter().map(|one| one / &total).collect(),
-    }
-}
-
-/// HSD's stops in its own notation: joint products, the capped ratio, and how much is to be made up either way.
-fn hsd(
-    target: &[Vec<Rational>],
-    draft: &[Vec<Rational>],
-    path: &[usize],
+/// Hierarchical speculative decoding: back from the whole block by joint products, of which the target's is over
+/// the largest ratio on the way. The whole block is kept with the ratio of this one, or with the plain one.
+struct Hierarchical {
     is_capped: bool,
-) -> Stops {
-    let places = path.len();
-    let (mut joint_p, mut joint_q) = (Rational::one(), Rational::one());
-    let (mut most, mut states) = (Rational::one(), Vec::new());
-    for place in 0..=places {
-        let capped = &joint_p / &most;
-        states.push((capped, joint_q.clone()));
-        if place < places {
-            joint_p *= &target[place][path[place]];
-            joint_q *= &draft[place][path[place]];
-            most = most.max(&joint_p / &joint_q);
-        }
-    }
-    let whole = match is_capped {
-        true => &states[places].0 / &joint_q,
-        false => (&joint_p / &joint_q).smaller(&Rational::one()),
-    };
-    let mut stops = vec![(Rational::zero(), Vec::new()); places + 1];
-    let mut left = whole.complement();
-    stops[places] = (whole, target[places].clone());
-    for place in (0..places).rev() {
-        let (capped, joint) = &states[place];
-        let [aimed, had] = [times(&target[place], capped), times(&draft[place], joint)];
-        let [gain, loss] = [minus(&aimed, &had), minus(&had, &aimed)];
-        let [sum, other] = [&gain, &loss].map(|row| Rational::total(row.iter()));
-        let more = sum.clone().max(other);
-        let here = if more.is_nil() {
-            Rational::one()
-        } else {
-            &sum / &more
-        };
-        stops[place] = (&left * &here, normalised(gain, &target[place]));
-        left *= here.complement();
-    }
-    stops
 }
 
-/// Block verification's stops (Sun et al., Algorithm 2): w = min(1, w p/q), and back from the end.
-fn block(target: &[Vec<Rational>], draft: &[Vec<Rational>], path: &[usize]) -> Stops {
-    let places = path.len();
-    let mut weights = vec![Rational::one()];
-    for (place, &token) in path.iter().enumerate() {
-        let next = &weights[place] * &target[place][token] / &draft[place][token];
-        weights.push(next.smaller(&Rational::one()));
+impl BlockVerifier<Rational> for Hierarchical {
+    fn drafts(&self) -> usize {
+        1
     }
-    let mut stops = vec![(Rational::zero(), Vec::new()); places + 1];
-    let mut left = Rational::one();
-    for place in (0..=places).rev() {
-        let weight = &weights[place];
-        let (here, next) = match place == places {
-            true => (weight.clone(), target[place].clone()),
-            false => {
-                let more = minus(&times(&target[place], weight), &draft[place]);
-                let sum = Rational::total(&more);
-                let all = &sum + &weight.complement();
-                let here = if all.is_nil() {
-                    Rational::one()
-                } else {
-                    &sum / &all
-                };
-                (here, normalised(more, &target[place]))
-            }
+
+    fn verify(
+        &self,
+        tree: &TokenTree<Rational>,
+        blocks: &[usize],
+        outcomes: &mut Outcomes<'_, Rational>,
+    ) {
+        let leaf = tree.leaf(blocks.first().copied().unwrap_or(0));
+        let mut most = Rational::one();
+        let capped: Vec<Rational> = (0..=tree.length())
+            .map(|depth| {
+                let node = tree.ancestor(leaf, depth);
+                most = most.clone().max(tree.target(node) / tree.draft(node));
+                tree.target(node) / &most
+            })
+            .collect();
+        let aimed = match self.is_capped {
+            true => &capped[tree.length()],
+            false => tree.target(leaf),
         };
-        stops[place] = (&left * &here, next);
-        left *= here.complement();
+        let whole = (aimed / tree.draft(leaf)).smaller(&Rational::one());
+        outcomes.stop(leaf, &whole, tree.target_next(leaf));
+        let mut left = whole.complement();
+        for depth in (0..tree.length()).rev() {
+            let node = tree.ancestor(leaf, depth);
+            let Some(p) = tree.target_next(node) else {
+                continue;
+            };
+            let (mut gain, mut loss) = (Vec::new(), Rational::zero());
+            for (p, q) in p.iter().zip(tree.draft_next(node)) {
+                let (aimed, had) = (p * &capped[depth], q * tree.draft(node));
+                gain.push(aimed.excess_over(&had));
+                loss += had.excess_over(&aimed);
+            }
+            let sum = Rational::total(&gain);
+            let more = loss.max(sum.clone());
+            let here = if more.is_nil() {
+                Rational::one()
+            } else {
+                sum / more
+            };
+            let next = normalised(&gain);
+            outcomes.stop(node, &(&left * &here), next.as_deref());
+            left *= here.complement();
+        }
     }
-    stops
+}
+
+/// Rows of the target and of the draft by place, whatever is before them.
+fn by_place(family: &mut Family) -> Option<BlockProblem> {
+    let (vocab, places) = (family.between(2, 3), family.between(1, 3));
+    let target: Vec<_> = (0..=places).map(|_| family.row(vocab)).collect();
+    let draft: Vec<_> = (0..places).map(|_| family.row(vocab)).collect();
+    let made = BlockProblem::by_prefix("by place", vocab, places, |prefix| {
+        let row = |rows: &[Vec<Rational>]| rows.get(prefix.len()).cloned();
+        (
+            row(&target).and_then(|row| Target::from_rationals(row).ok()),
+            row(&draft).and_then(|row| Draft::from_rationals(row).ok()),
+        )
+    });
+    made.ok()
 }
 
 fn hierarchical(finding: &mut Finding) {
-    let row = |texts: [&str; 2]| texts.map(fraction).to_vec();
-    let toy = [vec![row(["1/3", "2/3"]); 3], vec![row(["2/3", "1/3"]); 2]];
     let mut family = Family::new(2_601);
-    let mut all = vec![toy];
-    for _ in 0..40 {
-        let (vocab, places) = (family.between(2, 3), family.between(1, 3));
-        let target = (0..=places).map(|_| family.row(vocab)).collect();
-        all.push([target, (0..places).map(|_| family.row(vocab)).collect()]);
-    }
+    let toy = blocks::block(problem!("refuted/hsd-uncapped"));
+    let others = (0..40).map(|_| by_place(&mut family));
     let (mut off, mut same) = (0, 0);
-    for [target, draft] in &all {
-        let whole = digits_law(target);
-        let runs = play(target, draft, &|path| hsd(target, draft, path, false));
-        let capped = play(target, draft, &|path| hsd(target, draft, path, true));
-        let by_block = play(target, draft, &|path| block(target, draft, path));
-        let variation = Rational::total(&minus(&runs.law, &whole));
+    for problem in std::iter::once(toy).chain(others).flatten() {
+        let tree = TokenTree::<Rational>::new(&problem);
+        let runs = output_law(&tree, &Hierarchical { is_capped: false });
+        let capped = output_law(&tree, &Hierarchical { is_capped: true });
+        let by_block = output_law(&tree, &Block);
+        let variation = &runs.total_variation;
         if off + same == 0 {
-            finding.fraction("accepted on the toy", &runs.accepted);
-            finding.fraction("by block verification", &by_block.accepted);
-            finding.fraction("total variation on the toy", &variation);
+            finding.fraction("accepted on the toy", &runs.expected_accepted_length);
+            let lossless = &by_block.expected_accepted_length;
+            finding.fraction("by block verification", lossless);
+            finding.fraction("total variation on the toy", variation);
         }
         off += u64::from(!variation.is_nil());
-        same += u64::from(
-            capped.law == whole && by_block.law == whole && capped.accepted == by_block.accepted,
-        );
+        same += u64::from(capped.total_variation.is_nil() && capped == by_block);
         finding.require(variation.is_nil(), || {
             format!("the text's law is off by {variation}")
         });
@@ -252,26 +174,15 @@ fn hierarchical(finding: &mut Finding) {
     );
 }
 
-/// The target's law of the first tokens.
-fn digits_law(target: &[Vec<Rational>]) -> Vec<Rational> {
-    let (places, vocab) = (target.len(), target[0].len());
-    let all = 0..vocab.pow(places as u32);
-    all.map(|number| product(target, &digits(number, places, vocab)))
-        .collect()
-}
-
 fn candidates(finding: &mut Finding) {
     let (drafts, p) = ([0, 0, 0, 1], [fraction("1/2"), fraction("1/2")]);
     // Every draw of every path: the first path that agrees, or else the first one's draw.
     let mut law = [Rational::zero(), Rational::zero()];
-    for number in 0..2usize.pow(4) {
-        let draws = digits(number, 4, 2);
-        let chance = draws
-            .iter()
-            .fold(Rational::one(), |all, &draw| &all * &p[draw]);
-        let won = (0..4)
-            .find(|&path| draws[path] == drafts[path])
-            .unwrap_or(0);
+    for number in 0..1usize << drafts.len() {
+        let draws = [0, 1, 2, 3].map(|path| number >> path & 1);
+        let chance = draws.iter().map(|&draw| &p[draw]).product::<Rational>();
+        let agrees = |&path: &usize| draws[path] == drafts[path];
+        let won = (0..drafts.len()).find(agrees).unwrap_or(0);
         law[draws[won]] += chance;
     }
     finding.fraction("P(a)", &law[0]);
@@ -295,10 +206,14 @@ fn pairs(finding: &mut Finding, seed: u64) -> Vec<[Vec<Rational>; 2]> {
     all
 }
 
+fn times(row: &[Rational], by: &Rational) -> Vec<Rational> {
+    row.iter().map(|one| one * by).collect()
+}
+
 /// What token verification puts out behind a draft: the share kept, and the law behind a refusal.
 fn token(p: &[Rational], q: &[Rational], draft: usize) -> Vec<Rational> {
     let kept = (&p[draft] / &q[draft]).smaller(&Rational::one());
-    let mut law = times(&normalised(minus(p, q), p), &kept.complement());
+    let mut law = times(&residual(p, q, &Rational::one()), &kept.complement());
     law[draft] += kept;
     law
 }
@@ -315,7 +230,10 @@ fn beam(finding: &mut Finding) {
         finding.require(law == *p, || format!("token 0 comes with {}", law[0]));
         let mut hot = p.clone();
         hot[best] = Rational::zero();
-        let mut one_hot = times(&normalised(hot, p), &p[best].complement());
+        let mut one_hot = times(
+            &normalised(&hot).unwrap_or_else(|| p.clone()),
+            &p[best].complement(),
+        );
         one_hot[best] += p[best].clone();
         lossless += u64::from(one_hot == *p);
     }
@@ -336,7 +254,7 @@ fn chosen(finding: &mut Finding) {
             }
             law
         };
-        let switched = by(&|draft| Rational::from_integer(draft.min(1).into()));
+        let switched = by(&|draft| whole(draft.min(1)));
         if index == 0 {
             finding.fraction("P(token 0)", &switched[0]);
         }
@@ -353,11 +271,7 @@ fn chosen(finding: &mut Finding) {
 fn by_marginals(finding: &mut Finding) {
     let mut family = Family::new(2_604);
     let half = || vec![fraction("1/2"), fraction("1/2")];
-    let certain = |token: usize| {
-        (0..2)
-            .map(|x| Rational::from_integer(usize::from(x == token).into()))
-            .collect()
-    };
+    let certain = |token: usize| (0..2).map(|x| whole(usize::from(x == token))).collect();
     // The first row, and the second behind each first token.
     let mut all: Vec<(Vec<Rational>, Vec<Vec<Rational>>)> =
         vec![(half(), vec![certain(0), certain(1)])];
@@ -388,7 +302,7 @@ fn by_marginals(finding: &mut Finding) {
         if index == 0 {
             finding.fraction("accepted of 2, drawn apart", &accepted);
         }
-        let joint = Rational::from_integer(2.into());
+        let joint = whole(2);
         less += u64::from(accepted < joint);
         finding.require(accepted == joint, || {
             format!("{accepted} of 2 are accepted")

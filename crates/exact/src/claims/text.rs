@@ -472,7 +472,7 @@ pub(super) fn drafted(
 }
 
 /// (scale p - q)+ over its sum; p itself if nothing is left.
-fn residual(target: &[Rational], draft: &[Rational], scale: &Rational) -> Vec<Rational> {
+pub(super) fn residual(target: &[Rational], draft: &[Rational], scale: &Rational) -> Vec<Rational> {
     let rows = target.iter().zip(draft);
     let left: Vec<Rational> = rows.map(|(p, q)| (p * scale).excess_over(q)).collect();
     specgap_number::number::normalised(&left).unwrap_or_else(|| target.to_vec())

@@ -61,7 +61,6 @@ pub use position::{Rest, TextPosition};
 pub use read::{Text, Texts};
 pub use relaxed::{
     RELAXED_SCHEMA, RelaxedRate, RelaxedReport, Standing, measure_relaxed, relaxed_definitions,
-    relaxed_rules,
 };
 pub use rollouts::{RolledOut, RolloutKind, RolloutList};
 pub use specgap_measure::Surprise;

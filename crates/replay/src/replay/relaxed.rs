@@ -13,6 +13,7 @@ use specgap_base::glossary;
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
 use specgap_statistics::{Clustered, Estimate};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.
@@ -113,13 +114,9 @@ static RULES: [Relaxed; 9] = [
     },
 ];
 
-/// The names and parameters of all relaxed rules, as they are tried.
-pub fn relaxed_rules() -> impl Iterator<Item = (&'static str, &'static str, f64)> {
-    let each = |rule: &'static Relaxed| {
-        rule.values
-            .iter()
-            .map(|&at| (rule.name, rule.parameter, at))
-    };
+/// Every rule at each of its values.
+fn tried() -> impl Iterator<Item = (&'static Relaxed, f64)> {
+    let each = |rule: &'static Relaxed| rule.values.iter().map(move |&at| (rule, at));
     RULES.iter().flat_map(each)
 }
 
@@ -129,6 +126,8 @@ struct Pair<'a> {
     draft: &'a [f64],
     overlap: f64,
     variation: f64,
+    /// Tokens of p > 0 by rising q/p, where a rule asks for them.
+    order: OnceCell<Vec<usize>>,
 }
 
 fn most(row: &[f64]) -> f64 {
@@ -147,6 +146,7 @@ impl<'a> Pair<'a> {
             draft: rows.draft,
             overlap: pairs().map(|(p, q)| p.min(*q)).sum(),
             variation: pairs().map(|(p, q)| (p - q).max(0.0)).sum(),
+            order: OnceCell::new(),
         }
     }
 
@@ -197,6 +197,19 @@ impl<'a> Pair<'a> {
         pairs.map(each).sum()
     }
 
+    fn ratio(&self, token: usize) -> f64 {
+        self.draft[token] / self.target[token]
+    }
+
+    fn order(&self) -> &[usize] {
+        self.order.get_or_init(|| {
+            let tokens = 0..self.target.len();
+            let mut order: Vec<usize> = tokens.filter(|&x| self.target[x] > 0.0).collect();
+            order.sort_by(|&x, &y| self.ratio(x).total_cmp(&self.ratio(y)));
+            order
+        })
+    }
+
     /// Keeps x with min(1, g/q), `g = min(1, p + sqrt(2 d p (1 - p)))`, and draws from (H - q)+ else, H being g at x and
     /// p (1 - g)/(1 - p) elsewhere. O(V log V): what a refused x leaves is `(c p - q)+`, c of x alone, over its sum.
     fn cactus(&self, delta: f64, out: &mut Vec<f64>) -> f64 {
@@ -205,9 +218,7 @@ impl<'a> Pair<'a> {
         out.clear();
         out.extend(pairs().map(|(&p, &q)| lifted(p).min(q)));
         let accepted = out.iter().sum();
-        let mut order: Vec<usize> = (0..out.len()).filter(|&x| self.target[x] > 0.0).collect();
-        let ratio = |x: usize| self.draft[x] / self.target[x];
-        order.sort_by(|&x, &y| ratio(x).total_cmp(&ratio(y)));
+        let order = self.order();
         // c of each refused token, with how often it is refused; the largest last.
         let mut refused: Vec<(f64, f64)> = (pairs().zip(&*out))
             .filter(|((_, q), kept)| *q > *kept)
@@ -218,7 +229,7 @@ impl<'a> Pair<'a> {
         let weighed: Vec<[f64; 3]> = refused
             .into_iter()
             .map(|(scale, weight)| {
-                while let Some(&x) = order.get(place).filter(|&&x| ratio(x) < scale) {
+                while let Some(&x) = order.get(place).filter(|&&x| self.ratio(x) < scale) {
                     sums = [sums[0] + self.target[x], sums[1] + self.draft[x]];
                     place += 1;
                 }
@@ -229,7 +240,7 @@ impl<'a> Pair<'a> {
         // From the tokens that most refused ones leave nothing for, back to those that all do.
         let (mut next, mut gives) = (weighed.len(), [0.0; 2]);
         for &x in order.iter().rev() {
-            while next > 0 && weighed[next - 1][0] > ratio(x) {
+            while next > 0 && weighed[next - 1][0] > self.ratio(x) {
                 next -= 1;
                 gives = [gives[0] + weighed[next][1], gives[1] + weighed[next][2]];
             }
@@ -313,7 +324,7 @@ impl Asked {
     fn new() -> Self {
         let mut slots = Slots::default();
         let overlap = slots.numbers(1);
-        let rules = relaxed_rules().map(|_| slots.numbers(NUMBERS)).collect();
+        let rules = tried().map(|_| slots.numbers(NUMBERS)).collect();
         Self {
             slots,
             overlap,
@@ -325,10 +336,7 @@ impl Asked {
         let (pair, mut out) = (Pair::new(rows), Vec::new());
         self.slots.answered(|answers| {
             answers.put(&self.overlap, [pair.overlap])?;
-            let each = RULES
-                .iter()
-                .flat_map(|rule| rule.values.iter().map(move |at| (rule, *at)));
-            for ((rule, at), slot) in each.zip(&self.rules) {
+            for ((rule, at), slot) in tried().zip(&self.rules) {
                 let accepted = (rule.law)(&pair, at, &mut out);
                 let (mut variation, mut divergence, mut through) = (0.0, 0.0, 0.0);
                 for (&o, &p) in out.iter().zip(pair.target) {
@@ -359,7 +367,7 @@ impl Asked {
 /// As [`Texts::read`]; also rows that leave tokens open: what such a rule does to the law is not told by lists.
 ///
 /// # Complexity
-/// O(V log V) a position and parameter.
+/// O(V log V) a position, and O(V) a parameter; the refused tokens of `cactus` are sorted.
 pub fn measure_relaxed(
     logs: &[Log],
     temperature: Option<f64>,
@@ -385,36 +393,34 @@ pub fn measure_relaxed(
         Clustered::new(each.into_iter())
     };
     let overlap = by_position(&|sums| sums.overlap);
-    let rules = relaxed_rules()
-        .enumerate()
-        .map(|(index, (rule, parameter, value))| {
-            let number = |of: usize| by_position(&|sums| sums.rules[index][of]);
-            let [accepted, variation, divergence, through, below] =
-                [0, 1, 2, 3, 4].map(|of| number(of).estimate());
-            let pairs: Vec<_> = (prompts.iter())
-                .map(|sums| [sums.rules[index][0], sums.overlap].map(|sum| (sum, sums.count)))
-                .map(|[one, other]| (one, other))
-                .collect();
-            let above = Clustered::difference(pairs.into_iter()).estimate();
-            let standing = match above.side() {
-                _ if variation.mean < 1e-9 => Standing::Lossless,
-                Some(std::cmp::Ordering::Less) => Standing::Dominated,
-                _ if below.mean < 1e-9 => Standing::OnFrontier,
-                _ => Standing::BelowFrontier,
-            };
-            RelaxedRate {
-                rule: rule.to_owned(),
-                parameter: parameter.to_owned(),
-                value,
-                accepted,
-                above_lossless: above,
-                variation,
-                divergence: (through.mean <= 0.0).then_some(divergence),
-                let_through: through,
-                below_frontier: below,
-                standing,
-            }
-        });
+    let rules = tried().enumerate().map(|(index, (rule, value))| {
+        let number = |of: usize| by_position(&|sums| sums.rules[index][of]);
+        let [accepted, variation, divergence, through, below] =
+            [0, 1, 2, 3, 4].map(|of| number(of).estimate());
+        let pairs: Vec<_> = (prompts.iter())
+            .map(|sums| [sums.rules[index][0], sums.overlap].map(|sum| (sum, sums.count)))
+            .map(|[one, other]| (one, other))
+            .collect();
+        let above = Clustered::difference(pairs.into_iter()).estimate();
+        let standing = match above.side() {
+            _ if variation.mean < 1e-9 => Standing::Lossless,
+            Some(std::cmp::Ordering::Less) => Standing::Dominated,
+            _ if below.mean < 1e-9 => Standing::OnFrontier,
+            _ => Standing::BelowFrontier,
+        };
+        RelaxedRate {
+            rule: rule.name.to_owned(),
+            parameter: rule.parameter.to_owned(),
+            value,
+            accepted,
+            above_lossless: above,
+            variation,
+            divergence: (through.mean <= 0.0).then_some(divergence),
+            let_through: through,
+            below_frontier: below,
+            standing,
+        }
+    });
     Ok(RelaxedReport {
         schema: RELAXED_SCHEMA,
         surprise: texts.surprise(),

@@ -7,7 +7,7 @@
 
 use super::forms;
 use super::json::{histogram, number, objects};
-use super::read::Text;
+use super::read::{Text, agree};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
@@ -57,9 +57,7 @@ fn summary(fields: &Map<String, Value>) -> Result<Rounds, String> {
         ("total_spec_decode_steps", steps, rounds.rounds),
         ("total_accepted_draft_tokens", accepted, rounds.accepted),
     ] {
-        if let Some(said) = said.filter(|said| (said - found).abs() > 0.5) {
-            return Err(format!("{name}: is {said}, and {POOLED} comes to {found}"));
-        }
+        agree(name, said, (&format!("{POOLED} comes"), found), 0.5)?;
     }
     Ok(rounds)
 }

@@ -413,9 +413,7 @@ fn sglang(fields: &Fields) -> Result<Record, String> {
             ("spec_verify_ct", Some(rounds), one.rounds),
             ("spec_num_correct_drafts", accepted, one.accepted),
         ] {
-            if let Some(said) = said.filter(|said| (said - found).abs() > 1e-9) {
-                return Err(format!("{other}: is {said}, and {name} comes to {found}"));
-            }
+            read::agree(other, said, (&format!("{name} comes"), found), 1e-9)?;
         }
         return Ok(Record::of(one));
     }

@@ -41,6 +41,19 @@ impl Record {
     }
 }
 
+/// Refuses a count that is said and is not what others come to, within `slack`.
+pub(super) fn agree(
+    name: &str,
+    said: Option<f64>,
+    (from, found): (&str, f64),
+    slack: f64,
+) -> Result<(), String> {
+    match said.filter(|said| (said - found).abs() > slack) {
+        Some(said) => Err(format!("{name}: is {said}, and {from} to {found}")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses files that are read together.
 pub(super) fn refused(files: &[Text<'_>], message: impl Into<String>) -> CountersError {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();

@@ -6,7 +6,7 @@
 //! `num_`.
 
 use super::json::{histogram, number, numbers};
-use super::read::Record;
+use super::read::{Record, agree};
 use crate::counters::counted::{MOST_DRAFTS, Rounds, Step};
 use serde_json::{Map, Value};
 
@@ -27,11 +27,9 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
         (Some(counts), None) => Rounds::of_histogram(counts, drafted),
         (None, None) => return Err("acceptance_histogram: is null; nothing is counted".to_owned()),
     };
-    let differs = |name: &str, said: Option<f64>, found: Option<f64>| match (said, found) {
-        (Some(said), Some(found)) if (said - found).abs() > 1e-9 => Err(format!(
-            "{name}: is {said}, and the steps or the histogram come to {found}"
-        )),
-        _ => Ok(()),
+    let differs = |name: &str, said: Option<f64>, found: Option<f64>| {
+        let from = "the steps or the histogram come";
+        found.map_or(Ok(()), |found| agree(name, said, (from, found), 1e-9))
     };
     let of_histogram = counts
         .as_ref()
@@ -67,15 +65,10 @@ pub(super) fn verified(fields: &Map<String, Value>) -> Result<Record, String> {
     let steps = steps(fields, ["accept_lengths", "verify_lengths"], 1.0)?;
     let rounds = Rounds::of_steps(steps.unwrap_or_default());
     for (name, found) in [
-        ("num_accepted_draft_tokens", Some(rounds.accepted)),
-        ("num_verified_draft_tokens", rounds.drafted),
+        ("num_accepted_draft_tokens", rounds.accepted),
+        ("num_verified_draft_tokens", rounds.drafted.unwrap_or(0.0)),
     ] {
-        let said = number(fields, name)?;
-        if let (Some(said), Some(found)) = (said, found)
-            && said != found
-        {
-            return Err(format!("{name}: is {said}, and the rounds come to {found}"));
-        }
+        agree(name, number(fields, name)?, ("the rounds come", found), 0.0)?;
     }
     Ok(Record {
         rounds,
