@@ -141,6 +141,21 @@ fn verifiers() -> String {
 }
 
 /// Says how the ledger stands, in a sentence.
+fn glossary() -> String {
+    let words: Vec<(String, String)> = crate::glossary::of("words");
+    let same = words.chunk_by(|one, other| one.1 == other.1);
+    let rows = same.map(|names| {
+        let (meaning, example) = names[0].1.split_once(" Example: ").unwrap();
+        let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        [
+            cell(&names.join(", ")),
+            cell(meaning.trim_end_matches('.')),
+            cell(example),
+        ]
+    });
+    table(["word", "meaning", "example"], rows)
+}
+
 fn claims() -> String {
     let ledger = ledger();
     let stand = |verdict| ledger.iter().filter(move |claim| claim.expected == verdict);
@@ -286,13 +301,14 @@ fn documents_say_what_the_crate_and_its_benches_say() {
             ("problems", problems().to_string()),
         ],
     );
+    is_as_generated("docs/reference/glossary.md", &[("glossary", glossary())]);
     is_as_generated(
         "docs/reference/laws-and-verifiers.md",
         &[("laws", laws()), ("verifiers", verifiers())],
     );
     is_as_generated("docs/findings.md", &[("findings", findings::cards())]);
     is_as_generated(
-        "docs/guide/transformers.md",
+        "docs/guide/better-drafts.md",
         &[("seconds", findings::seconds())],
     );
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);

@@ -1,5 +1,5 @@
 """Rules of one drafted path that carry a few numbers from token to token: lossless as text, and
-with fewer target calls than block verification (``docs/guide/best-possible.md``).
+with fewer target calls than block verification (``docs/reference/carried.md``).
 
 An object belongs to one text. ``verify`` settles a round, and keeps what goes on to the next one.
 Rows are NumPy arrays or torch tensors, which stay on their device: a few numbers per drafted token

@@ -17,7 +17,8 @@ import specgap as sg
 from specgap import _native, rules
 from specgap._shape import Times
 
-from .conftest import ROOT, Coins
+from .conftest import Coins
+from .test_documents import blocks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -462,8 +463,7 @@ def test_a_tree_from_its_leaves_is_that_of_specgap_rules_coin_by_coin(straddle: 
 
 
 def test_the_lines_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs/guide/transformers.md").read_text(encoding="utf-8")
-    lines = page.split("```python\n")[1].split("```")[0]
+    [(_, lines)] = blocks("docs/guide/better-drafts.md", "In transformers")
     target, draft = pair(20)
     made = {"models/out/hf/target": target, "models/out/hf/draft": draft}
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", made.get)

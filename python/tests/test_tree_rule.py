@@ -354,7 +354,7 @@ def test_torch_keeps_the_same_nodes_with_the_same_coins(levels: Any, kind: Any) 
 
 def test_the_functions_of_the_guide_do_the_same_with_the_same_coins() -> None:
     page: dict[str, Any] = {}
-    for _, code in blocks("docs/guide/better-drafts.md"):
+    for _, code in blocks("docs/guide/better-drafts.md", "The two functions"):
         exec(compile(code, "better-drafts.md", "exec"), page)
     generator = np.random.default_rng(6)
     shape = of(root=4, x0=2, x00=1, x1=2, x3=1)

@@ -37,9 +37,7 @@ pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError>
     let log = Log::embedded(NAME.as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
     let report = measure(log, &args.measure, "specgap demo", common)?;
     let mut page = page(&report);
-    if Path::new(SHIPPED).join("log.json").exists() {
-        page.next = next();
-    }
+    page.next = next();
     write_together(&args.out, &page_files(&page, &report)?)?;
     print_report(&report, &page, Some(&args.out), common)?;
     Ok(Verdict::Agrees)
@@ -52,7 +50,10 @@ fn next() -> String {
         Some(_) => "cargo run --release --",
         None => "specgap",
     };
-    format!(
-        "{program} length {SHIPPED} --cost-ratio 0.05 says how many tokens to draft, and tree which tree"
-    )
+    if Path::new(SHIPPED).join("log.json").exists() {
+        return format!(
+            "{program} length {SHIPPED} --cost-ratio 0.05 says how many tokens to draft, and tree which tree"
+        );
+    }
+    format!("save the rows of your own pair (docs/guide/tutorial.md), and {program} gap log.npz")
 }

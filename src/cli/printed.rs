@@ -5,7 +5,7 @@ use super::options::{Common, Folder, Format};
 use super::output::{CliError, width};
 use crate::page::Page;
 use crate::page::paper::Files;
-use crate::page::words::wrapped;
+use crate::page::words::{words, wrapped};
 use crate::typed;
 use std::fmt::Display;
 use std::io::Write;
@@ -44,6 +44,20 @@ pub(super) fn definitions(words: impl IntoIterator<Item = (impl Display, impl Di
 const MORE: &str = "--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
     explain WORD says what a word means.";
 
+/// Names logs by the paths that were typed, where a page has the last part alone: so that the next
+/// command runs where this one did.
+fn as_typed(line: &str, arguments: impl Iterator<Item = String>) -> String {
+    let mut line = format!("{line} ");
+    for typed in arguments.filter(|one| Path::new(one).exists()) {
+        let name = Path::new(&typed).file_name();
+        if let Some(name) = name.and_then(|name| name.to_str()) {
+            let of_page = format!(" {} ", words([name].into_iter()));
+            line = line.replacen(&of_page, &format!(" {} ", words([&*typed].into_iter())), 1);
+        }
+    }
+    line.trim_end().to_owned()
+}
+
 /// Prints what a report says, as data or as its page, and where its files are.
 pub(crate) fn print_report(
     data: &impl serde::Serialize,
@@ -65,7 +79,9 @@ pub(crate) fn print_report(
                 write!(stdout, "{}", painted(&text))?;
             }
             let next = page.last_line().filter(|_| !common.quiet);
-            let last = next.map_or_else(String::new, |next| wrapped(&next, width()));
+            let last = next.map_or_else(String::new, |next| {
+                wrapped(&as_typed(&next, std::env::args().skip(1)), width())
+            });
             match out {
                 Some(folder) => {
                     if !last.is_empty() {

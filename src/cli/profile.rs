@@ -15,7 +15,7 @@ use std::str::FromStr;
 #[derive(Args, Debug)]
 pub(super) struct Profiles {
     /// Write acceptance by draft length as other tools read it, into --out: vllm, sglang,
-    /// tensorrt-llm, llama.cpp, model-optimizer, inferencex, card (docs/guide/profiles.md).
+    /// tensorrt-llm, llama.cpp, model-optimizer, inferencex, card (docs/reference/profiles.md).
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', value_parser = Format::from_str)]
     pub(super) profile: Vec<Format>,
 }

@@ -287,7 +287,7 @@ fn losses(logs: &LogComparison, at: f64, drafts: usize) -> Vec<f64> {
 
 fn rules() -> Holes {
     let of_text = rows(
-        &text("docs/guide/best-possible.md"),
+        &text("docs/reference/carried.md"),
         "|draft, K|token|block|greedy block|",
     );
     let above = |column: usize| {

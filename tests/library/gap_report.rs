@@ -612,7 +612,7 @@ fn first_lines(report: &GapReport) -> [String; 3] {
             "<details class=\"part\">",
         ),
         cut(page.markdown().replace('\\', ""), "## Every rule in a line"),
-        cut(page.text(80, false), "\nEvery rule in a line\n"),
+        cut(page.text(80, true), "\nEvery rule in a line\n"),
     ]
 }
 
@@ -892,9 +892,9 @@ fn the_first_lines_answer_what_a_reader_asks() {
     }
     // Without a comparison that tells them apart, nothing is said to be recovered.
     let closing = "k-seq recovers 4.2 ± 0.4 of the 7.1 points that rrs leaves.";
-    assert!(page(&report).text(110, false).contains(closing));
+    assert!(page(&report).text(110, true).contains(closing));
     report.comparisons[0].p_holm = 0.2;
-    assert!(!page(&report).text(110, false).contains("recovers"));
+    assert!(!page(&report).text(110, true).contains("recovers"));
 }
 
 /// All that a reader or a paper gets of a report.
@@ -993,7 +993,7 @@ fn no_middle_of_wide_bounds_is_shown() {
         assert!(before.contains(&words), "{words}");
     }
     // No share of the optimum, and no part in what a better rule is worth.
-    let worth = page(&report).text(2000, false);
+    let worth = page(&report).text(2000, true);
     let worth = worth.lines().find(|line| line.contains("Worth:")).unwrap();
     assert!(!worth.contains("rrs-wo") && !worth.contains('→'), "{worth}");
 }

@@ -195,7 +195,7 @@ fn a_log_without_paths_is_bounded_by_its_text() {
         assert_eq!(at.upper_bounds[0].form, "pooled text");
         assert!(at.upper_bounds[0].expected_accepted_length.mean >= at.lower_bound.mean - 1e-9);
     }
-    let text = page(&report).text(100, false);
+    let text = page(&report).text(100, true);
     assert!(text.contains("This log has no draft paths"), "{text}");
     // One path a context: pooled, and said so.
     let one = Made {
@@ -229,7 +229,7 @@ fn numbers_do_not_depend_on_threads_and_pages_say_what_to_read() {
     for (word, meaning) in &report.definitions {
         assert!(html.contains(word) && !meaning.is_empty(), "{word}");
     }
-    let text = page.text(100, false);
+    let text = page.text(100, true);
     for words in [
         "With 4 draft paths of 3 tokens verify by select-block:",
         "tokens for each target call, one path",
@@ -295,5 +295,5 @@ fn what_does_not_fit_is_refused() {
     };
     let report = report_of(&short, &settings(&[2])).unwrap();
     assert_eq!(report.starts, 0);
-    assert!(page(&report).text(100, false).contains("smaller"));
+    assert!(page(&report).text(100, true).contains("smaller"));
 }

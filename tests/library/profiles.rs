@@ -134,7 +134,7 @@ fn curves_are_there_where_they_are_asked_for() {
     assert!(!text.contains("round_starts"));
 }
 
-/// What docs/guide/profiles.md says of one log against two runs.
+/// What docs/reference/profiles.md says of one log against two runs.
 #[test]
 fn one_log_is_worth_what_the_guide_says() {
     let log = "models/logs/smollm2-by-depth/eagle-kl.safetensors";
@@ -145,7 +145,7 @@ fn one_log_is_worth_what_the_guide_says() {
         ..settings(&[1, 2, 3, 4])
     };
     let report = measure_lengths(&[log], &asked, "specgap length", &|_| {}).unwrap();
-    let guide = std::fs::read_to_string("docs/guide/profiles.md").unwrap();
+    let guide = std::fs::read_to_string("docs/reference/profiles.md").unwrap();
     let longer = &of(&report, "sampled-token").longer;
     let last = longer.last().unwrap();
     assert_eq!([last.length, last.over], [4, 3]);

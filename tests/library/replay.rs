@@ -1034,7 +1034,7 @@ fn the_first_sentence_ranks_only_what_is_told_apart() {
             advice,
             ..made.clone()
         };
-        let text = page(&made).text(10_000, false).replace("\n    ", " ");
+        let text = page(&made).text(10_000, true).replace("\n    ", " ");
         text.split("\nWhat to set, by cost")
             .next()
             .unwrap()

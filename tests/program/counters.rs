@@ -160,7 +160,11 @@ fn counters_become_lengths() {
 #[test]
 fn the_first_screen_says_what_to_set() {
     let folder = folder();
-    let run = counters(folder.path(), "first.txt --timings times.toml --out made").ok();
+    let run = counters(
+        folder.path(),
+        "first.txt -v --timings times.toml --out made",
+    )
+    .ok();
     let first: Vec<&str> = run.out.lines().take(8).collect();
     let first = first.join(" ");
     assert!(

@@ -274,7 +274,7 @@ fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
             assert_eq!(is_first, name != "honest", "{line}: {}", run.out);
             let advice = [
                 "Draft ",
-                "Usual rules:",
+                "Possible:",
                 "If a call may",
                 "At c = 0.1, draft",
                 "With 2 draft paths",
@@ -344,7 +344,8 @@ fn groups_of_a_table_are_told_everywhere() {
         ));
     }
     std::fs::write(folder.path().join("text.csv"), text).unwrap();
-    let line = "text.csv --lengths 1,3 --cost-ratio 0.1 --profile model-optimizer,card --out made";
+    let line =
+        "text.csv -v --lengths 1,3 --cost-ratio 0.1 --profile model-optimizer,card --out made";
     let run = length(folder.path(), line).ok();
     let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
@@ -445,7 +446,7 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         assert!(plain.contains(words), "{words}: {}", page.out);
     }
     // One draft is told by the text, which nothing checks.
-    let gap = specgap(folder.path(), ["gap", "log", "--drafts", "1"]).ok();
+    let gap = specgap(folder.path(), ["gap", "log", "-v", "--drafts", "1"]).ok();
     for words in [
         "by the text's own tokens, which leave nothing open",
         "! Nothing checks that the text was drawn from these rows",

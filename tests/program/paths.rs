@@ -129,8 +129,8 @@ fn gap_and_length_say_what_draft_paths_could_give() {
     assert_eq!(rows[4]["form"], "pooled paths");
 
     for line in [
-        "gap log --temperature 1 --drafts 2 --laws with-replacement --verifiers rrs",
-        "length log --lengths 1,2 --policies fixed",
+        "gap log -v --temperature 1 --drafts 2 --laws with-replacement --verifiers rrs",
+        "length log -v --lengths 1,2 --policies fixed",
     ] {
         let run = specgap(at, line.split_whitespace());
         let words: Vec<&str> = run.out.split_whitespace().collect();

@@ -425,3 +425,83 @@ fn a_flag_has_one_meaning() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(excused.len(), OTHERWISE.len());
 }
+
+/// A text without code, places of links and comments.
+fn without_code(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (open, close) in [("```", "```"), ("<!--", "-->"), ("`", "`"), ("](", ")")] {
+        let mut kept = String::new();
+        let mut rest = text.as_str();
+        while let Some((before, behind)) = rest.split_once(open) {
+            kept = kept + before + " ";
+            rest = behind.split_once(close).map_or("", |(_, rest)| rest);
+        }
+        text = kept + rest;
+    }
+    text
+}
+
+/// The README, the titles of the guide, and what commands say before their tables.
+fn first_things(folder: &Path) -> Vec<String> {
+    let root = Path::new(ROOT);
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let guide = std::fs::read_dir(root.join("docs/guide"))
+        .unwrap()
+        .flatten();
+    let pages = guide.filter(|one| one.path().extension().is_some_and(|end| end == "md"));
+    let mut all: Vec<String> = pages
+        .map(|one| read(&one.path()).lines().next().unwrap().to_owned())
+        .collect();
+    all.push(read(&root.join("README.md")));
+    for line in [
+        "gap log --cost-ratio 0.1",
+        "length log --cost-ratio 0.05",
+        "tree log --budget 6",
+        "audit engine.safetensors --rule token",
+        "counters metrics.txt --cost-ratio 0.05",
+    ] {
+        let run = specgap(folder, line.split(' '));
+        all.push(run.out.split("\n\n").next().unwrap().to_owned());
+    }
+    all
+}
+
+#[test]
+fn every_word_of_first_pages_is_plain_or_explained() {
+    let folder = fixtures();
+    let known = specgap(folder.path(), ["explain", "-q"])
+        .ok()
+        .out
+        .to_lowercase();
+    let known: BTreeSet<&str> = known.lines().collect();
+    let plain: BTreeSet<&str> = include_str!("plain_words.txt").split_whitespace().collect();
+    let texts = first_things(folder.path()).join("\n");
+    let words_of = without_code(&texts).replace('’', "'").to_lowercase();
+    let words: BTreeSet<&str> = words_of
+        .split(|c: char| !(c.is_alphabetic() || "-.'_/=*0123456789".contains(c)))
+        .map(|word| word.trim_matches(|c: char| !c.is_alphabetic()))
+        .map(|word| word.strip_suffix("'s").unwrap_or(word))
+        .filter(|word| !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || "-.'".contains(c)))
+        // Files and paths.
+        .filter(|word| ![".md", ".html", ".npz", ".safetensors"].iter().any(|end| word.ends_with(end)))
+        .collect();
+    // A note is said behind its name, and an abbreviation ends in a dot.
+    let named = |word: &str| words_of.contains(&format!("! {word}: "));
+    let is_known = |word: &str| known.contains(word) || known.contains(&*format!("{word}."));
+    let open: Vec<&&str> = (words.iter())
+        .filter(|word| !is_known(word) && !named(word))
+        .collect();
+    let unknown: Vec<_> = open
+        .iter()
+        .filter(|word| !plain.contains(***word))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "explain them (crates/base/src/glossary.txt), or say it in plain words: {unknown:?}"
+    );
+    let unused: Vec<_> = plain.iter().filter(|word| !open.contains(word)).collect();
+    assert!(
+        unused.is_empty(),
+        "tests/program/plain_words.txt: {unused:?}"
+    );
+}

@@ -1,7 +1,7 @@
 //! Every word of reports and of texts about them, and what it means there: glossary.txt.
 //!
-//! A line of the file that begins with `#` names the reports whose words follow, `texts` being words
-//! of no report alone. A word is a line, its further names behind `||`, and what it means stands in
+//! A line of the file that begins with `#` names the reports whose words follow; `words` are those of
+//! every first page, with an example each, and `texts` further ones of no report alone. A word is a line, its further names behind `||`, and what it means stands in
 //! the indented lines behind it. Where reports take a word in several ways, `specgap explain` says
 //! the first.
 
@@ -80,7 +80,7 @@ mod tests {
         let reports: BTreeSet<&str> = known.into_iter().map(|(report, _)| report).collect();
         let asked = [
             "audit", "block", "check", "compare", "counters", "gap", "length", "paths", "relaxed",
-            "solve", "texts", "tree", "verify",
+            "solve", "texts", "tree", "verify", "words",
         ];
         assert_eq!(reports, asked.into());
     }

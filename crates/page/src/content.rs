@@ -313,6 +313,13 @@ impl Lead {
         lead
     }
 
+    /// What is not folded, in the order of a text.
+    pub(super) fn shown(self) -> Vec<Block> {
+        let verdict = self.verdict.map(Block::Paragraph);
+        let parts = [self.before, Vec::from_iter(verdict), self.seen, self.open];
+        parts.concat()
+    }
+
     fn part<T>(&mut self, [open, folded]: [Vec<T>; 2], block: fn(Vec<T>) -> Block) {
         if !open.is_empty() {
             self.open.push(block(open));

@@ -1,5 +1,6 @@
 //! A page, or a table alone, as text for a terminal.
 
+use super::content::Lead;
 use super::table::{Group, Table};
 use super::{Block, Page, Section, visible, words};
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets};
@@ -106,7 +107,12 @@ impl Page {
     pub fn spans(&self, width: u16, verbose: bool) -> Text {
         let mut out = Text::default();
         out.lines(Role::Heading, &self.title);
-        for block in &self.lead {
+        // What ends with a next step is a first screen.
+        let lead = match verbose || self.next.is_empty() {
+            true => self.lead.clone(),
+            false => Lead::of(&self.lead).shown(),
+        };
+        for block in &lead {
             one(&mut out, block, width, verbose);
         }
         for section in &self.sections {
@@ -151,7 +157,9 @@ fn one(out: &mut Text, block: &Block, width: u16, verbose: bool) {
             }
         }
         Block::Table(table) => fitting(out, table, width, verbose),
-        Block::Command(text) => out.lines(Role::Plain, &format!("  {text}")),
+        Block::Command(text) => {
+            out.lines(Role::Plain, &format!("  {}", text.replace('\n', "\n  ")));
+        }
         Block::Links(links) => {
             for link in links {
                 out.wrap(&format!("{}: {}.html", link.text, link.file), width);

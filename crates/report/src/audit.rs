@@ -136,7 +136,7 @@ fn verdict(report: &AuditReport) -> String {
                 (false, None) => format!("nothing was found against {rule}."),
             };
             format!(
-                "As claimed: {what} A departure of TV {} a step would have been found.",
+                "As claimed: {what} Causes that are looked for would have been found from TV {} a step on.",
                 rate(report.exclude)
             )
         }

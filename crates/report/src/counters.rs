@@ -39,7 +39,7 @@ pub fn page(report: &CountersReport) -> Page {
         by_cost(report),
         by_batch(report),
         Some(ran(report)),
-        Some(shown(
+        Some(Section::new(
             "unknown",
             "What no counter can say",
             "Counts are of one engine's rule on its own text.",

@@ -1,6 +1,6 @@
 //! Acceptance of every draft length, as the files that other tools read.
 //!
-//! One writer a format, each after the code that reads it; docs/guide/profiles.md names the commits.
+//! One writer a format, each after the code that reads it; docs/reference/profiles.md names the commits.
 //! Every file has one number where specgap has an interval. `card` has both.
 //!
 //! | format | files | what the reader takes |

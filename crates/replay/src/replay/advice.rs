@@ -192,7 +192,7 @@ pub fn tree_changes(report: &TreeReport) -> Vec<Change> {
             reference.tree, reference.scheme, reference.verifier
         ),
         to: format!(
-            "{} tokens in {depth} levels, {}/{}",
+            "{} tokens, depth {depth}, {}/{}",
             best.paths.len(),
             best.scheme,
             best.verifier

@@ -43,7 +43,10 @@ pub(crate) fn after_gap(report: &GapReport) -> String {
         Some(_) => {
             let names = report.logs.iter().map(|log| log.name.as_str());
             let length = again("length", names);
-            format!("{length} --cost-ratio C says how many tokens to draft, and tree which tree")
+            format!(
+                "{length} --cost-ratio 0.05 says how many tokens to draft where a draft step takes a \
+                 twentieth of a target step, and tree which tree"
+            )
         }
         None => {
             "log the text too (prompt_id, position, token); then specgap length and tree say how \
@@ -65,14 +68,14 @@ pub(crate) fn after_logs(comparison: &LogComparison) -> String {
 }
 
 pub(crate) fn after_lengths(report: &LengthReport) -> String {
-    mended_texts(&report.of, &report.surprise).unwrap_or_else(|| match report.at_cost {
-        Some(_) => {
-            let tree = on_texts("tree", &report.of);
-            format!("{tree} --cost-ratio C says whether a tree gets more")
+    mended_texts(&report.of, &report.surprise).unwrap_or_else(|| match &report.at_cost {
+        Some(at) => {
+            let (tree, cost) = (on_texts("tree", &report.of), at.cost_ratio);
+            format!("{tree} --cost-ratio {cost} says whether a tree gets more")
         }
         None => {
             let length = on_texts("length", &report.of);
-            format!("{length} --cost-ratio C chooses at your cost of a draft step")
+            format!("{length} --cost-ratio 0.05 chooses for a draft step of a twentieth of a target step")
         }
     })
 }
@@ -86,7 +89,9 @@ pub(crate) fn after_trees(report: &TreeReport) -> String {
         }
         None => {
             let tree = on_texts("tree", &report.of);
-            format!("{tree} --cost-ratio C chooses at your cost of a draft step")
+            format!(
+                "{tree} --cost-ratio 0.05 chooses for a draft step of a twentieth of a target step"
+            )
         }
     })
 }

@@ -333,8 +333,7 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
 }
 
 /// What a range instead of a number says.
-const OPEN: &str = "Where “a to b” stands, the lists leave more open than the sample does: nothing \
-    is known but that full rows give a number between the two.";
+const OPEN: &str = "“a to b”: the true number lies between a and b, and this log cannot say where.";
 
 /// Tells whether some number of the first lines is only known between bounds.
 fn has_open(report: &GapReport, cells: &[&Cell]) -> bool {

@@ -92,7 +92,7 @@ pub fn page(report: &GapReport) -> Page {
         definitions(report),
         provenance::section(report),
         distributions(report),
-        sections::left_out("What was not computed, and why.", &report.left_out).map(Section::main),
+        sections::left_out("What was not computed, and why.", &report.left_out),
         Some(made_by(report)),
     ];
     Page {

@@ -170,13 +170,16 @@ fn times(chosen: &Chosen) -> String {
 }
 
 fn points(report: &LengthReport) -> Vec<String> {
-    let mut points = vec![format!(
+    let cut = draft_cut(report);
+    let cut = cut.map(|cut| format!("All numbers are of drafts from a cut row: {cut}."));
+    // What to change comes first.
+    let mut points = Vec::from_iter(cut);
+    points.extend(of_lengths(&report.advice, report.engine.as_ref()));
+    points.push(format!(
         "A drafted token of the text is accepted {} of the time by token verification.{}",
         share(&report.acceptance),
         no_fewer(report)
-    )];
-    let cut = draft_cut(report);
-    points.extend(cut.map(|cut| format!("All numbers are of drafts from a cut row: {cut}.")));
+    ));
     points.extend(above(report));
     if let Some(at) = &report.at_cost {
         let chosen = at
@@ -195,7 +198,6 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    points.extend(of_lengths(&report.advice, report.engine.as_ref()));
     let known = report.results.iter();
     let known = known.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));
@@ -242,7 +244,7 @@ fn above(report: &LengthReport) -> Option<String> {
             let percent = |value: f64| format!("{}%", decimals(100.0 * value, 1));
             let [low, high] = one.more_calls.ci95;
             format!(
-                "{} {} more ({} to {})",
+                "{} {} ({} to {})",
                 one.rule,
                 percent(one.more_calls.mean),
                 percent(low),
@@ -252,7 +254,7 @@ fn above(report: &LengthReport) -> Option<String> {
         .collect();
     Some(format!(
         "With at most {} a round no lossless rule of one path makes fewer than {} target calls a \
-         token; of rules that draft as many every round, {}.",
+         token. Rules that draft as many every round make more: {}.",
         counted(row.most? as usize, "draft"),
         plus_minus(&row.verification_rate, 3),
         listed(&parts)

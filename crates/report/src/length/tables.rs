@@ -5,7 +5,7 @@ use crate::certainty::in_percent;
 use crate::columns::{head, head_below, head_if};
 use crate::sections::if_any;
 use specgap_base::once::each_once;
-use specgap_page::table::{Column, Entry, Row, Table};
+use specgap_page::table::{Column, Entry, Group, Row, Table};
 use specgap_page::words::{count, percent};
 use specgap_replay::replay::{
     AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult, costs_shown,
@@ -143,16 +143,25 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
             ..Row::new(entries)
         }
     };
-    let given = report.at_cost.iter().map(|at| row(at, true));
-    let rows: Vec<Row> = given
-        .chain(report.by_cost.iter().map(|at| row(at, false)))
-        .collect();
+    let given = report.at_cost.iter().map(|at| row(at, true)).collect();
+    // Measured times are another cost than the ratio that they come to.
+    let is_given = |at: &AtCost| {
+        let given = report.at_cost.as_ref().filter(|_| report.timings.is_none());
+        given.is_some_and(|given| given.cost_ratio == at.cost_ratio)
+    };
+    let others = report.by_cost.iter().filter(|at| !is_given(at));
     let caption = "The best fixed length K and its speed-up, by the cost of a draft step";
     let table = Table {
         brief: true,
+        // In short texts the cost that was given, if one was.
+        groups: vec![Group {
+            rows: given,
+            main: report.at_cost.is_some(),
+            ..Group::default()
+        }],
         ..Table::new("by-cost", caption, columns)
     };
-    table.rows(rows).note(
+    table.rows(others.map(|at| row(at, false))).note(
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \

@@ -1,9 +1,9 @@
 //! A tree of drafts as a picture.
 
 use crate::length::numbers::decimals;
-use specgap_page::Figure;
 use specgap_page::canvas::{Align, Canvas, Ink};
 use specgap_page::words::{counted, percent};
+use specgap_page::{Block, Figure};
 use specgap_replay::replay::{GrownTree, NodeRate};
 use std::collections::BTreeMap;
 
@@ -54,8 +54,64 @@ pub(super) fn figure(tree: &GrownTree) -> Figure {
     }
 }
 
-/// The tree in words: how many children each node of a level has, by rank.
-pub(super) fn levels(paths: &[Vec<usize>]) -> Vec<String> {
+/// Most leaves of a tree that is drawn in letters, each on a line.
+const LEAVES: usize = 16;
+
+/// Draws the tree for terminals, children by rank from 1, if it has few leaves; else says how many
+/// children its nodes have.
+pub(super) fn in_letters(paths: &[Vec<usize>]) -> Block {
+    let mut paths = paths.to_vec();
+    paths.sort_unstable();
+    let widest = paths.iter().flatten().max().copied().unwrap_or(0) + 1;
+    let mut lines = Vec::new();
+    let wide = widest.to_string().len();
+    limb(
+        &paths,
+        &[],
+        wide,
+        ["root".to_owned(), " ".repeat(4)],
+        &mut lines,
+    );
+    match lines.len() <= LEAVES {
+        true => Block::Command(lines.join("\n")),
+        false => Block::List(levels(&paths)),
+    }
+}
+
+/// A line for each leaf below a node: the first goes on where `line` ends, the others below `rest`.
+fn limb(
+    paths: &[Vec<usize>],
+    node: &[usize],
+    wide: usize,
+    [line, rest]: [String; 2],
+    lines: &mut Vec<String>,
+) {
+    let is_child = |path: &&Vec<usize>| path.len() == node.len() + 1 && path.starts_with(node);
+    let children: Vec<&Vec<usize>> = paths.iter().filter(is_child).collect();
+    if children.is_empty() {
+        lines.push(line);
+        return;
+    }
+    for (index, child) in children.iter().enumerate() {
+        let is_last = index + 1 == children.len();
+        let begun = match (index, is_last) {
+            (0, true) => format!("{line} ─── "),
+            (0, false) => format!("{line} ─┬─ "),
+            (_, true) => format!("{rest}  └─ "),
+            (_, false) => format!("{rest}  ├─ "),
+        };
+        let below = if is_last { "     " } else { "  │  " };
+        let label = child.last().map_or(0, |rank| rank + 1);
+        let both = [
+            format!("{begun}{label:<wide$}"),
+            format!("{rest}{below}{}", " ".repeat(wide)),
+        ];
+        limb(paths, child, wide, both, lines);
+    }
+}
+
+/// The tree in words: how many children each node of a depth has, by rank.
+fn levels(paths: &[Vec<usize>]) -> Vec<String> {
     let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
     let mut nodes: Vec<&[usize]> = paths.iter().map(Vec::as_slice).collect();
     nodes.push(&[]);
@@ -69,7 +125,7 @@ pub(super) fn levels(paths: &[Vec<usize>]) -> Vec<String> {
         let counts: Vec<String> = counts.collect();
         match level {
             0 => format!("root: {} children", counts.join(" ")),
-            _ => format!("level {level}: {}", counts.join(" ")),
+            _ => format!("depth {level}: {}", counts.join(" ")),
         }
     };
     (0..deepest).map(line).collect()
@@ -108,7 +164,7 @@ fn draw(nodes: &[&NodeRate]) -> Canvas {
             .filter(|node| node.path.len() == level)
             .map(|node| node.reached)
             .sum();
-        let words = format!("level {level}: {}", percent(reached));
+        let words = format!("depth {level}: {}", percent(reached));
         canvas.text(&words, at, 10.0, Align::Centre, Ink::Quiet);
     }
     for node in nodes {
@@ -160,6 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn a_small_tree_is_drawn_in_letters_and_a_large_one_told() {
+        let paths = [
+            vec![1],
+            vec![0],
+            vec![0, 0],
+            vec![2],
+            vec![0, 1],
+            vec![1, 0],
+        ];
+        let Block::Command(drawn) = in_letters(&paths) else {
+            panic!("not drawn")
+        };
+        let wanted = "root ─┬─ 1 ─┬─ 1\n      │     └─ 2\n      ├─ 2 ─── 1\n      └─ 3";
+        assert_eq!(drawn, wanted);
+        let wide: Vec<Vec<usize>> = (0..=LEAVES).map(|rank| vec![rank]).collect();
+        assert!(matches!(in_letters(&wide), Block::List(_)));
+    }
+
+    #[test]
     fn levels_say_how_many_children_each_node_has() {
         let paths = [
             vec![1],
@@ -170,7 +245,7 @@ mod tests {
             vec![1, 0, 0],
         ];
         let said = levels(&paths);
-        let wanted = ["root: 2 children", "level 1: 2 1", "level 2: 0 0 1"];
+        let wanted = ["root: 2 children", "depth 1: 2 1", "depth 2: 0 0 1"];
         assert_eq!(said, wanted);
         assert!(levels(&[]).is_empty());
     }

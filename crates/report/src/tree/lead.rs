@@ -64,16 +64,15 @@ fn advice(report: &TreeReport) -> Vec<String> {
     };
     let depth = best.paths.iter().map(Vec::len).max().unwrap_or(0);
     let grown = format!(
-        "{} in {}, with {} on {} drafts",
+        "{}, depth {depth}, with {} on {} drafts",
         counted(best.paths.len(), "token"),
-        counted(depth, "level"),
         best.verifier,
         best.scheme
     );
     let below = best.most_accepted_length.map(|most| {
         format!(
-            " Of its drafts {} accepts {} where all its levels are ahead, and no lossless rule more \
-             than {}.",
+            " Of its drafts {} accepts {} where the whole tree fits into the text, and no \
+             lossless rule more than {}.",
             best.verifier,
             plus_minus(&best.expected_accepted_length, 2),
             plus_minus(&most, 2)

@@ -59,7 +59,7 @@ fn what_to_set(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
     let mut blocks = vec![
         Block::Figure(drawing::figure(best)),
-        Block::List(drawing::levels(&best.paths)),
+        drawing::in_letters(&best.paths),
         Block::Table(tables::best(report)),
     ];
     blocks.push(Block::Details {
@@ -168,7 +168,7 @@ fn independence(report: &TreeReport) -> Option<Section> {
         return None;
     }
     let how = Block::Paragraph(
-        "Sequoia's program takes levels for independent: one vector of rates for all of them. Text \
+        "Sequoia's program takes depths for independent: one vector of rates for all of them. Text \
          is easy or hard for stretches, so that what is accepted at one position tells of the \
          next. A deep tree is then worth more, and a wide one less, than such a vector says."
             .to_owned(),
@@ -177,7 +177,7 @@ fn independence(report: &TreeReport) -> Option<Section> {
     blocks.extend(tables::sequoia(report).map(Block::Table));
     Some(Section::new(
         "independence",
-        "Are levels independent?",
+        "Are depths independent?",
         "Neighbouring positions, and what a prediction that takes them for independent is worth.",
         blocks,
     ))

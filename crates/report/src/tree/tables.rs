@@ -15,7 +15,7 @@ pub(super) fn best(report: &TreeReport) -> Table {
         .iter()
         .any(|tree| tree.most_accepted_length.is_some());
     let columns = [
-        head("drafts | verifier | #tokens | #levels | #E[τ]"),
+        head("drafts | verifier | #tokens | #depth | #E[τ]"),
         head_if(has_most, "#any rule at most"),
         head("#tokens per call"),
         head_if(timed, "#speed-up"),
@@ -41,14 +41,18 @@ pub(super) fn best(report: &TreeReport) -> Table {
     let first = report.best.first();
     let note = first.map_or_else(String::new, |tree| {
         format!(
-            "Each is grown on {} prompts, within {} tokens, {} levels and as many children as its \
+            "Each is grown on {} prompts, within {} tokens, depth {} and as many children as its \
              law takes, and reported on the {} others. Ordered by what the choosing prompts say.",
             tree.chosen_on, tree.limits[0], tree.limits[1], tree.reported_on
         )
     });
-    Table::new("best", "The best tree by draft law and verifier", columns)
+    let mut rows: Vec<Row> = rows.collect();
+    let others = rows.split_off(rows.len().min(5));
+    let mut table = Table::new("best", "The best tree by draft law and verifier", columns)
         .rows(rows)
-        .note(note)
+        .rows(others);
+    table.groups[0].main = true;
+    table.note(note)
 }
 
 /// The trees of stratified drafts beside others, by number of tokens.
@@ -101,7 +105,7 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
 pub(super) fn by_budget(tree: &GrownTree) -> Table {
     let timed = tree.by_budget.iter().any(|row| row.speedup.is_some());
     let columns = [
-        head("#tokens | #levels | #last gain | #E[τ] | #tokens per call"),
+        head("#tokens | #depth | #last gain | #E[τ] | #tokens per call"),
         head_if(timed, "#speed-up"),
     ]
     .concat();
@@ -153,7 +157,7 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
     let mut table = Table::new("trees", "Trees, by draft law and verifier", columns);
     for result in &report.results {
         let title = format!(
-            "{}: {} tokens, {} levels",
+            "{}: {} tokens, depth {}",
             result.tree, result.nodes, result.depth
         );
         let mut entries = vec![
@@ -206,7 +210,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
         Row::new(entries)
     });
     let mut note = format!(
-        "At most {levels} levels. Calls are exact given the text, draft tokens a weighted mean over \
+        "At most {levels} deep. Calls are exact given the text, draft tokens a weighted mean over \
          rollouts."
     );
     if needs {
@@ -215,7 +219,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
         );
     }
     if timed {
-        note.push_str(" ≥: as if every round took a draft step for each of its levels.");
+        note.push_str(" ≥: as if every round took a draft step for each depth.");
     }
     let caption = "Dynamic trees: every node whose product of q is large enough";
     Some(
@@ -276,7 +280,7 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
 /// Neighbouring positions.
 pub(super) fn independence(report: &TreeReport) -> Table {
     let columns = head(
-        "drafts | verifier | #children | positional vector | accepted by level | #correlation | \
+        "drafts | verifier | #children | positional vector | accepted by depth | #correlation | \
          #within prompts",
     );
     let numbers = |all: &[f64]| {
@@ -303,7 +307,7 @@ pub(super) fn independence(report: &TreeReport) -> Table {
     Table::new("independence", caption, columns)
     .rows(rows)
     .note(
-        "Vectors in percent. Accepted by level: of rounds that got to a level, the share that accept a child there. \
+        "Vectors in percent. Accepted by depth: of rounds that got to a depth, the share that accept a child there. \
          Correlations are of the accepted shares of neighbouring positions.",
     )
 }
