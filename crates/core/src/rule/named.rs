@@ -80,6 +80,13 @@ pub(super) static OPTIMAL: RuleEntry = RuleEntry {
     ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
 };
 
+pub(super) static IMPORTANCE: RuleEntry = RuleEntry {
+    name: "importance",
+    words: "select one of n i.i.d. drafts by a plan, keep it with min(1, p/s), s its law, else draw \
+            from (p - s)+",
+    ..RuleEntry::named(Verifies::Siblings, IID)
+};
+
 pub(super) static SPECTR_RRS: RuleEntry = RuleEntry {
     name: "spectr-rrs",
     words: "recursive rejection at each position of several chains, among those that agree so far",
@@ -135,6 +142,13 @@ pub(super) static SELECT_BLOCK: RuleEntry = RuleEntry {
             does",
     shared: Some(Shared::Selected(Kept::Prefixes)),
     decoded: true,
+    ..RuleEntry::named(Verifies::Paths, IID)
+};
+
+pub(super) static GBV: RuleEntry = RuleEntry {
+    name: "gbv",
+    aliases: &["greedy-multi-path-block"],
+    words: "take the path that is last in an order by p/q; verify it as block does",
     ..RuleEntry::named(Verifies::Paths, IID)
 };
 
