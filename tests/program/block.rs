@@ -61,6 +61,7 @@ fn json_has_the_documented_fields() {
                 "traversal",
                 "select-greedy-block",
                 "select-block",
+                "gbv",
                 "block-optimal",
                 "spectr-gbv"
             ]

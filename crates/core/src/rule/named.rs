@@ -61,6 +61,7 @@ pub(super) static SHARED_GUMBEL: RuleEntry = RuleEntry {
     aliases: &["shared-noise"],
     words: "draft and target have their tokens from one noise: keep the target's own if it is a \
             draft; lossless for any q, whose row the verifier needs not",
+    vectors: Vectors::of(&[1, 3], 8),
     ..RuleEntry::named(
         Verifies::Siblings,
         Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),

@@ -285,7 +285,11 @@ fn rules_say_of_themselves_what_is_so() {
             }
         }
     }
-    assert!(of_sets.into_iter().eq(["exact-match", "greedy", "importance", "optimal"]));
+    assert!(
+        of_sets
+            .into_iter()
+            .eq(["exact-match", "greedy", "importance", "optimal"])
+    );
     assert!(of_rows.into_iter().eq([
         "exact-match",
         "naive-tree",

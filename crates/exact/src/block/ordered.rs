@@ -101,7 +101,11 @@ impl<T: Number> BlockVerifier<T> for Ordered<T> {
 
     fn verify(&self, _: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let last = blocks.iter().max_by_key(|&&block| self.places[block]);
-        Block.verify(&self.selected, last.map_or(&[], std::slice::from_ref), outcomes);
+        Block.verify(
+            &self.selected,
+            last.map_or(&[], std::slice::from_ref),
+            outcomes,
+        );
     }
 }
 

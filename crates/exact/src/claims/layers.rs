@@ -136,7 +136,10 @@ impl<'a> Lift<'a> {
                 for (owed, flow) in owed[at].iter_mut().zip(&step.flow) {
                     *owed = owed.minus(&share.times(flow));
                 }
-                let tokens = node.children.iter().map(|&child| nodes[child].prefix.last());
+                let tokens = node
+                    .children
+                    .iter()
+                    .map(|&child| nodes[child].prefix.last());
                 let tuple: Option<Vec<u32>> = tokens.map(|token| Some(*token? as u32)).collect();
                 let accepted = step.accepted.get(&tuple?)?;
                 for (&child, accepted) in node.children.iter().zip(accepted) {
@@ -165,18 +168,29 @@ impl<'a> Lift<'a> {
     fn rounds(&mut self, model: &Model<'_>) -> Option<(Rounds, Rational)> {
         let (mut rounds, mut kept) = (Rounds::default(), Some(Rational::zero()));
         let trees = (model.pair, model.law, &model.next() as _);
-        each_tree(trees, &Grown::root(), &Rational::one(), &mut |nodes, chance| {
-            let tree = self.see(&mut rounds, nodes, chance);
-            kept = kept.take().zip(tree).map(|(kept, tree)| kept + tree);
-        });
+        each_tree(
+            trees,
+            &Grown::root(),
+            &Rational::one(),
+            &mut |nodes, chance| {
+                let tree = self.see(&mut rounds, nodes, chance);
+                kept = kept.take().zip(tree).map(|(kept, tree)| kept + tree);
+            },
+        );
         Some((rounds, kept?))
     }
 }
 
 /// Rules of an exact law for drafts of a law, whose trees are small.
 fn rules(law: SchemeName) -> impl Iterator<Item = VerifierName> {
-    let rules = [VerifierName::RRS, VerifierName::LEVEL_4, VerifierName::OPTIMAL];
-    rules.into_iter().filter(move |rule| rule.is_lossless(law, 2))
+    let rules = [
+        VerifierName::RRS,
+        VerifierName::LEVEL_4,
+        VerifierName::OPTIMAL,
+    ];
+    rules
+        .into_iter()
+        .filter(move |rule| rule.is_lossless(law, 2))
 }
 
 fn lossless(finding: &mut Finding) {
@@ -210,25 +224,30 @@ fn coupled(finding: &mut Finding) {
         let (mut layers, mut leaves) = (Rounds::default(), Rounds::default());
         let two = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0usize, 2usize));
         let trees = (&pair, law, &two as _);
-        each_tree(trees, &Grown::root(), &Rational::one(), &mut |nodes, chance| {
-            let cuts = [1, 2].map(|at: usize| draft(&pair, &nodes[at].prefix)[0].clone());
-            for (tokens, length) in one_number(cuts) {
-                let mut nodes = nodes.to_vec();
-                for (at, token) in (1..).zip(tokens) {
-                    let child = Grown {
-                        prefix: [&nodes[at].prefix[..], &[token]].concat(),
-                        ..Grown::root()[0].clone()
-                    };
-                    let place = nodes.len();
-                    nodes[at].children.push(place);
-                    nodes[at].count = Some(1);
-                    nodes.push(child);
+        each_tree(
+            trees,
+            &Grown::root(),
+            &Rational::one(),
+            &mut |nodes, chance| {
+                let cuts = [1, 2].map(|at: usize| draft(&pair, &nodes[at].prefix)[0].clone());
+                for (tokens, length) in one_number(cuts) {
+                    let mut nodes = nodes.to_vec();
+                    for (at, token) in (1..).zip(tokens) {
+                        let child = Grown {
+                            prefix: [&nodes[at].prefix[..], &[token]].concat(),
+                            ..Grown::root()[0].clone()
+                        };
+                        let place = nodes.len();
+                        nodes[at].children.push(place);
+                        nodes[at].count = Some(1);
+                        nodes.push(child);
+                    }
+                    let chance = chance.times(&length);
+                    lift.see(&mut layers, &nodes, &chance);
+                    leaves.see((&pair, law), (&nodes, &chance), &levels(&[0]));
                 }
-                let chance = chance.times(&length);
-                lift.see(&mut layers, &nodes, &chance);
-                leaves.see((&pair, law), (&nodes, &chance), &levels(&[0]));
-            }
-        });
+            },
+        );
         let texts = texts(2, 3);
         finding.require(layers.is_lossless(&pair, &texts), || {
             "branches of one number: another text".to_owned()
@@ -271,7 +290,8 @@ fn averaged(finding: &mut Finding) {
     let mut lift = Lift::new(&pair, SchemeName::WITH_REPLACEMENT, VerifierName::OPTIMAL);
     let scores = lift.step(&[], 2, &Rational::one()).map(|step| {
         let each = step.flow.iter();
-        each.map(|flow| flow.over(&fraction("3/4"))).sum::<Rational>()
+        each.map(|flow| flow.over(&fraction("3/4")))
+            .sum::<Rational>()
     });
     finding.require(scores == Some(fraction("4/3")), || {
         format!("averaged scores of two tokens come to {scores:?}")
