@@ -220,8 +220,8 @@ fn sentence(group: &[&Change], engine: Option<&Assumed>) -> String {
         .map(|change| format!("{}, {}", then(change), gain(change)))
         .collect();
     let told = format!("{} {}.", now(first, engine), instead.join("; or "));
-    match first.from.as_str() {
-        "exact-match" => told + &by_one_noise(first),
+    match (first.from.as_str(), engine) {
+        ("exact-match", Some(_)) => told + &by_one_noise(first),
         _ => told,
     }
 }
