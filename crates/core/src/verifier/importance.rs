@@ -34,7 +34,7 @@ use std::sync::OnceLock;
 ///
 /// # Example
 /// ```
-/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_number::distribution::{Draft, Target, format_rational};
 /// use specgap_core::problem::Problem;
 /// use specgap_core::scheme::WithReplacement;
 /// use specgap_core::verifier::{Importance, Verifier};
@@ -43,7 +43,8 @@ use std::sync::OnceLock;
 /// // Of the pair {0, 1} token 1 is selected: s = (9/16, 7/16).
 /// let rule = Importance::new(&problem)?;
 /// assert_eq!(rule.acceptance().membership.value(), 0.9375);
-/// assert_eq!(rule.conditional(&[0, 0]).rejected, 0.125 / 1.125);
+/// let law = rule.conditional_exact(&[0, 0]).ok_or("no fractions")?;
+/// assert_eq!(format_rational(&law.rejected), "1/9");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
