@@ -10,14 +10,18 @@
  *     x = specgap_draw(q, vocab, coin);                           one draw
  *     kept = specgap_verify_tree(&tree, path, &token);            nodes that are kept, and the token behind them
  *     kept = specgap_verify_chain(&chain, &token);                drafts of a chain that are kept, and the same
+ *     n = specgap_first_to_ring(q, vocab, noise, 4, drafts);      drafts by a noise that the target has too
  *
  * One position is a tree of one level: with SPECGAP_STRATA and four levels it is verified by `level-4`, with SPECGAP_IID
  * and one by recursive rejection. A chain, one draw of q a node, is verified as a block. Deeper trees are verified from
  * their leaves to the root: `traversal`, with four levels at the root `traversal-4`. Chains whose rounds know of each other
  * are verified by `carried-block`, with fewer target calls.
  *
+ * With specgap_first_to_ring on q and on p draft and target have their tokens from one noise: keep the target's own if
+ * it is a draft (`shared-gumbel`). Its text is the one that the target writes alone with the same noise.
+ *
  * What it is: docs/guide/better-drafts.md; proofs: docs/theory/stratified.md, level-rule.md, tree-replay.md,
- * several-rounds.md.
+ * several-rounds.md, shared-noise.md.
  * Time: drafting sweeps the row four times, whatever n is; a rule touches the tokens of a stratum once a pass, and
  * stops at the first draft that is kept. Compile with -O3.
  */
@@ -223,6 +227,29 @@ SPECGAP_API int specgap_draw(const float *row, int vocab, double coin) {
         if (sum > coin * total) break;
     }
     return last;
+}
+
+/* The n tokens of least noise/row, in this order: fewer if the row has fewer. noise [vocab] is -log(1 - u) of an even
+ * number u for each token, made anew from seed and position. Returns how many, or an error. */
+SPECGAP_API int specgap_first_to_ring(const float *row, int vocab, const float *noise, int n, int *tokens) {
+    double at[SPECGAP_MOST];
+    int found = 0;
+    if (vocab < 1 || n < 1 || n > SPECGAP_MOST) return SPECGAP_BAD_ARGUMENT;
+    if (!(specgap_sum(row, vocab) > 0.0)) return SPECGAP_BAD_ROW;
+    for (int x = 0; x < vocab; x++) {
+        double clock = row[x] > 0.0f ? (double)noise[x] / row[x] : 0.0;
+        int place = found;
+        if (row[x] <= 0.0f || (found == n && !(clock < at[n - 1]))) continue;
+        if (found < n) found++;
+        else place--;
+        for (; place > 0 && clock < at[place - 1]; place--) {
+            at[place] = at[place - 1];
+            tokens[place] = tokens[place - 1];
+        }
+        at[place] = clock;
+        tokens[place] = x;
+    }
+    return found;
 }
 
 /* What stratum j's first token, those between and its last are multiplied by, for the probability that they were

@@ -77,6 +77,7 @@ The number is P(output in A(X)). All but k-seq are exact:
              be another draft: all tuples
     spechub  the pair-by-pair rule: (x, a), then (a, x), then what is left goes to a
     greedy   P(top n-1) + sum of min(p, law of the last token)
+    importance  sum of min(p, s), s the law of the draft that is selected, by all sets of tokens
     optimal  alpha*
     k-seq    rho by bisection in floating point, hence compared to 1e-12 at best
     level-4  stratified: passes at levels 4/5, 1/2, 1/5 and 0, in each the strata from the last
@@ -869,6 +870,38 @@ def naive_tree(problem):
     return total
 
 
+def importance(problem):
+    """Overlap with the most even law that can be selected of i.i.d. drafts: one that gives every
+    set G at least q(G)^n. Set after set it gets what q(G)^n grows by, the set of the largest
+    growth over P first, in proportion to p (to q where P is 0)."""
+    p, q = problem.target, problem.q
+    if problem.vocab > 10:
+        raise TooLarge(f"all sets of {problem.vocab} tokens")
+
+    def mass(row, mask):
+        return sum(row[x] for x in tokens_of(mask))
+
+    done, everything, selected = 0, (1 << problem.vocab) - 1, [Fraction(0)] * problem.vocab
+    while done != everything:
+        best = None
+        for mask in range(1, everything + 1):
+            if mask & done:
+                continue
+            growth = mass(q, mask | done) ** problem.drafts - mass(q, done) ** problem.drafts
+            of_p = mass(p, mask)
+            slope = (1, growth / of_p) if of_p else (2 if growth else 0, growth)
+            key = (slope, mask.bit_count())
+            if best is None or key > best[0]:
+                best = (key, mask, growth)
+        _, mask, growth = best
+        row = p if mass(p, mask) else q
+        for x in tokens_of(mask):
+            if growth:
+                selected[x] = growth * row[x] / mass(row, mask)
+        done |= mask
+    return overlap(p, selected)
+
+
 def rrs_strata(problem):
     """Recursive rejection over strata, tuple by tuple. A token drawn from the last residual is
     accepted where it was drafted, which certain tokens always are."""
@@ -1040,6 +1073,7 @@ def acceptance(verifier, problem, law, alpha):
         "level": scheme == "with-replacement" or strata_drafts,
         "k-seq": scheme == "with-replacement",
         "naive-tree": scheme == "with-replacement",
+        "importance": scheme == "with-replacement",
         "rrs-wo": scheme == "without-replacement",
         "shared-gumbel": scheme == "without-replacement",
         "spechub": scheme == "hub",
@@ -1069,6 +1103,7 @@ def acceptance(verifier, problem, law, alpha):
         "greedy": greedy,
         "k-seq": k_seq,
         "naive-tree": naive_tree,
+        "importance": importance,
     }
     value = Fraction(rule[verifier](problem))
     if value > alpha + (KSEQ_TOLERANCE if verifier == "k-seq" else 0):

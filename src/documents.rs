@@ -9,6 +9,7 @@ mod json;
 mod options;
 #[path = "../benches/results/mod.rs"]
 mod results;
+mod works;
 
 use crate::claims::{Claim, Verdict, ledger};
 use crate::distribution::Draft;

@@ -29,6 +29,7 @@ RuleName: TypeAlias = Literal[
     "spechub",
     "greedy",
     "optimal",
+    "importance",
     "exact-match",
 ]
 

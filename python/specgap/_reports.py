@@ -903,7 +903,7 @@ def length(
     ``position`` and ``token``; texts of several are counted together. Keywords are the options of
     ``specgap length``: ``lengths`` are drafts a round, ``policies`` also stop by themselves (a
     family, or ``NAME=NUMBER``), ``verifiers`` are of ``token``, ``block``, ``greedy-block`` and
-    ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``draft_top_k``,
+    ``carried-block``, ``drafts`` of ``sampled``, ``one-hot``, ``exact-match`` and ``shared-gumbel``, ``draft_top_k``,
     ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k)
     in ``cut_order``, ``max_length`` is the most drafts of a round,
     ``profile`` formats of acceptance by draft length that :meth:`Report.save` writes too (``vllm``,

@@ -55,7 +55,7 @@ from ._errors import Refused
 from ._logs import LogWriter, PathLike
 from ._shape import Chooser, Times
 from .record._rounds import PROCESSED
-from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4
+from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4, shared_gumbel
 
 __all__ = ["Speculative", "generate", "ngram", "skip", "speculative", "timings"]
 
@@ -63,6 +63,8 @@ Rows = Callable[[list[int], list[int], list[int]], Any]
 #: A rule of one's own.
 Rule = Callable[[NDArray[Any], NDArray[Any], list[int], list[int], np.random.Generator], tuple[Sequence[int], int]]
 
+#: The rule by which draft and target draw from one noise a place.
+_NOISE = "shared-gumbel"
 #: Of each rule: whether it begins at the leaves, and its levels by depth.
 _RULES: dict[str, tuple[bool, tuple[tuple[float, ...], ...]]] = {
     "token": (False, TRAVERSAL),
@@ -71,8 +73,9 @@ _RULES: dict[str, tuple[bool, tuple[tuple[float, ...], ...]]] = {
     "level-4": (False, (STRATA_LEVELS,)),
     "traversal": (True, TRAVERSAL),
     "traversal-4": (True, TRAVERSAL_4),
+    _NOISE: (True, TRAVERSAL),
 }
-_LAWS = ("with-replacement", "stratified", "stratified-independent", "top")
+_LAWS = ("with-replacement", "without-replacement", "stratified", "stratified-independent", "top")
 _ATTENTION = ("sdpa", "eager")
 #: Processors that keep a state, or take the number of a row in the batch.
 _NOT_ON_TREES = (
@@ -517,6 +520,23 @@ class _Text:
         # Written anew in every round.
         self.q = np.zeros((1, self.size), dtype=np.float32)
 
+    def _noise(self, depth: int) -> NDArray[np.float64]:
+        """Of the place so many tokens behind the text, for all branches and both models."""
+        random = np.random.default_rng([self.seed, len(self.whole) + depth])
+        return random.exponential(size=self.size)
+
+    def _own(self, p: NDArray[np.float32], nodes: list[_Node]) -> tuple[list[int], int]:
+        """The target's own tokens by the noise of their places, as far as they are nodes."""
+        path: list[int] = []
+        row = 0
+        while True:
+            token = shared_gumbel(p[row], p[row], self._noise(len(path)), 1)[1]
+            below = [at for at, node in enumerate(nodes) if node.parent == row and node.token == token]
+            if not below:
+                return path, token
+            path.append(below[0])
+            row = below[0] + 1
+
     @contextlib.contextmanager
     def _timed(self, part: str) -> Iterator[None]:
         begin = time.perf_counter()
@@ -602,7 +622,13 @@ class _Text:
             is_law = here.max(dim=1).values > -torch.inf
             has_law = is_law.tolist()
             rows = torch.softmax(torch.where(is_law[:, None], here, 0.0), dim=1).cpu().numpy()
-            drafts = _native.draft_rows(rows, width, self.law, self.coins.random((len(rows), width)))
+            if decoder.rule == _NOISE and self.sample:
+                drafts = np.full((len(rows), width), -1)
+                for own, q in zip(drafts, rows):
+                    tokens = shared_gumbel(q, q, self._noise(depth), width)[0]
+                    own[: len(tokens)] = tokens
+            else:
+                drafts = _native.draft_rows(rows, width, self.law, self.coins.random((len(rows), width)))
             following: list[int] = []
             for at, (row, tokens) in enumerate(zip(open_rows, drafts.tolist())):
                 if not has_law[at]:
@@ -652,6 +678,8 @@ class _Text:
         with self._timed("rule"):
             if callable(decoder.rule):
                 path, token = _kept(decoder.rule(p_rows, q_rows, tokens, parents, self.coins), nodes, p_rows[0].size)
+            elif decoder.rule == _NOISE:
+                path, token = self._own(p_rows, nodes)
             else:
                 coins = self.coins.random(decoder._needed(len(nodes)))
                 path, token = _native.verify_tree(
@@ -853,8 +881,10 @@ def speculative(
     -inf at all tokens for no draft (:func:`ngram`, :func:`skip`). ``tree``: children by depth, ``"4"``,
     ``"4-2-1"``, ``"chain-4"``; ``"auto"`` times both models' passes in its first text, and takes the tree, or
     none, that makes the most tokens a second there (:data:`specgap._shape.TREES`). ``law`` of each node's children: ``stratified``,
-    ``stratified-independent``, ``with-replacement``, ``top``. ``rule``: ``token`` and ``block`` for
-    chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the leaves. A rule of one's own is
+    ``stratified-independent``, ``with-replacement``, ``top``; ``without-replacement`` for ``shared-gumbel``.
+    ``rule``: ``token`` and ``block`` for chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the
+    leaves; ``shared-gumbel``, by one noise a place for draft and target, made of seed and place: a text does not
+    depend on the draft or the tree. A rule of one's own is
     a function ``rule(p, q, tokens, parents, random)`` of the rows behind the text and behind each node
     (``[1 + nodes, V]``), the nodes' tokens and their parents' rows; it returns the numbers of the nodes
     that it keeps, from the root down, and the token behind them.
@@ -868,10 +898,12 @@ def speculative(
         raise Refused(f"law: {law!r} is none of trees; say one of {', '.join(_LAWS)}")
     if not callable(rule) and rule not in _RULES:
         raise Refused(f"rule: {rule!r} is none of trees; say one of {', '.join(_RULES)}")
-    if widths is None and callable(rule):
-        raise Refused("tree: 'auto' knows what named rules keep; give a tree")
+    if widths is None and (callable(rule) or rule == _NOISE):
+        raise Refused(f"tree: 'auto' knows what named rules keep, but not {_NOISE}; give a tree")
     if rule in ("token", "block") and max(widths or (1,)) > 1:
         raise Refused(f"rule: {rule} is for chains; say tree='chain-{len(widths or ())}', or rule='level-4' or 'traversal'")
+    if (law == "without-replacement") != (rule == _NOISE):
+        raise Refused(f"rule: {_NOISE} is for law='without-replacement', and that law for it alone; say both or neither")
     if law == "with-replacement" and rule in ("level-4", "traversal-4"):
         raise Refused(f"rule: the levels of {rule} are for strata; with independent draws say 'rrs' or 'traversal'")
     kept = None

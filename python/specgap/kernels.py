@@ -1,4 +1,4 @@
-"""Stratified drafts and rejection by level for a batch of rows, in torch.
+"""Stratified drafts and rejection by level, and drafts of one noise, for a batch of rows, in torch.
 
 The functions of :mod:`specgap.rules` of the same names, for rows ``[B, V]`` on any device: nothing is
 sorted but the n - 1 heaviest tokens of a row, and no number is read back. Random numbers are arguments,
@@ -326,3 +326,17 @@ def verify_level_iid(p: Any, q: Any, drafts: Any, coins: Any) -> tuple[Any, Any]
         s = rest
     last = _inverse(torch.where(left.sum(1, keepdim=True) > 0, left, p), coins[:, -1:])
     return torch.where(slot < 0, last, token)[:, 0], slot[:, 0]
+
+
+def shared_gumbel(p: Any, q: Any, noise: Any, n: int) -> tuple[Any, Any, Any]:
+    """Drafts ``[B, n]`` with -1 behind the last, next tokens ``[B]`` and which draft each is, ``[B]`` with -1 for
+    none: :func:`specgap.rules.shared_gumbel` for rows ``[B, V]`` and ``noise`` ``[B, V]``, -log(1 - u) of even
+    numbers. Drafter and verifier may each do their half: nothing of q reaches the one that has p."""
+    never = torch.finfo(noise.dtype).max
+    of_draft, of_target = (torch.where(row > 0, noise / row, never) for row in (q, p))
+    clocks, drafts = of_draft.topk(min(n, q.shape[1]), dim=1, largest=False)
+    drafts = torch.where(clocks < never, drafts, -1)
+    drafts = torch.nn.functional.pad(drafts, (0, n - drafts.shape[1]), value=-1)
+    token = of_target.argmin(dim=1)
+    hits = drafts == token[:, None]
+    return drafts, token, torch.where(hits.any(1), hits.to(torch.int8).argmax(1), -1)

@@ -404,6 +404,7 @@ BROKEN = [
     ("traversal", "tree->coins[row - 1] < state->refused", "0.999 * tree->coins[row - 1] < state->refused"),
     ("traversal-4", "part->middle = specgap_positive(middle);", ""),
     ("level-4", "{0.8, 0.5, 0.2, 0.0}", "{0.8, 0.5, 0.2, 0.2}"),
+    ("shared-gumbel", "(double)noise[x] / row[x]", "(double)noise[x] * row[x]"),
     ("carried-block", "left -= alone;", ""),
     ("carried-block", "specgap_older(chain, kept, ages[kept], &gifts, next, chain->ages);", ""),
     ("carried-block", "(node->drafted - behind[kept])", "node->drafted"),
@@ -411,7 +412,7 @@ BROKEN = [
 
 
 def test_a_library_passes_the_vectors_and_each_bug_fails(tmp_path: pathlib.Path, command: Any) -> None:
-    rules_of = "token,one-hot,carried-block,rrs,level-4,exact-match,traversal,traversal-4"
+    rules_of = "token,one-hot,carried-block,rrs,level-4,shared-gumbel,exact-match,traversal,traversal-4"
     command("conformance", "--out", tmp_path / "vectors", "--vocab", "2,17", "--verifiers", rules_of)
     text = (HEADER / "specgap.h").read_text()
     for turn, (rule, right, wrong) in enumerate([("", "", ""), *BROKEN]):

@@ -34,6 +34,7 @@ ARMS = [
     ("chain-2", "with-replacement", "token"),
     ("3-2", "with-replacement", "rrs"),
     ("2-1", "top", "traversal"),
+    ("2-1", "without-replacement", "shared-gumbel"),
 ]
 
 
@@ -95,13 +96,35 @@ def law(target: Any, tokens: int, eos: int | None, **options: Any) -> dict[tuple
         {"min_p": 0.1, "temperature": 1.3},
         {},
         {"no_repeat_ngram_size": 2},
+        {"temperature": 0.7},
     ])),
 )  # fmt: skip
 def test_texts_follow_the_law_of_plain_sampling(arm: tuple[str, str, str], options: dict[str, Any]) -> None:
-    """Chi-square of three tokens; the level is 1e-4 in each of seven, seeds are fixed."""
+    """Chi-square of three tokens; the level is 1e-4 in each of eight, seeds are fixed."""
     target, draft = pair(5)
     decode = hf.speculative(draft, *arm, seed=7)
     follows_the_law(target, decode, options)
+
+
+def test_one_noise_writes_one_text_whatever_the_draft() -> None:
+    target, draft = pair(5)
+    texts, calls = [], []
+    for one, tree in ((draft, "3-1"), (draft, "chain-2"), (model(5, seed=3), "4"), (draft, "2x2")):
+        decode = hf.speculative(one, tree, "without-replacement", "shared-gumbel", seed=7)
+        ids = target.generate(PROMPT, custom_generate=decode, do_sample=True, max_new_tokens=24)
+        texts.append(ids[0].tolist())
+        calls.append(decode.tokens_per_call)
+    # And the target alone.
+    text, seed = PROMPT[0].tolist(), int(np.random.SeedSequence([7, 0]).generate_state(1, np.uint64)[0]) >> 2
+    while len(text) < len(texts[0]):
+        with torch.no_grad():
+            p = torch.softmax(target(torch.tensor([text])).logits[0, -1], dim=0).numpy()
+        noise = np.random.default_rng([seed, len(text)]).exponential(size=5)
+        text.append(rules.shared_gumbel(p, p, noise, 1)[1])
+    assert texts == [text] * 4
+    assert min(calls) > 1 and max(calls) > 1.5
+    with pytest.raises(sg.Refused, match="say both or neither"):
+        hf.speculative(draft, "2", "stratified", "shared-gumbel")
 
 
 def follows_the_law(target: Any, decode: Any, options: dict[str, Any]) -> None:

@@ -230,6 +230,23 @@ def test_torch_does_the_same_with_the_same_coins(straddle: Any) -> None:
             )
 
 
+def test_torch_draws_by_one_noise_as_numpy_does() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from specgap import kernels
+
+    generator = np.random.default_rng(6)
+    p, q = (generator.dirichlet([0.4] * 5, 200) for _ in range(2))
+    q[::3, 1:] = 0.0
+    p[1::4] = np.eye(5)[generator.integers(5, size=len(p[1::4]))]
+    noise = generator.exponential(size=(200, 5))
+    for n in (1, 2, 7):
+        drafts, token, slot = kernels.shared_gumbel(torch.tensor(p), torch.tensor(q), torch.tensor(noise), n)
+        for row in range(200):
+            wanted, own, place = rules.shared_gumbel(p[row], q[row], noise[row], n)
+            assert drafts[row].tolist() == wanted + [-1] * (n - len(wanted))
+            assert (int(token[row]), int(slot[row])) == (own, -1 if place is None else place)
+
+
 def test_the_example_of_the_kernels_runs() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     outcome = doctest.testmod(importlib.import_module("specgap.kernels"))

@@ -1,6 +1,6 @@
 """Kernels with one bug each, which the harness has to find: `--negative-control` of a harness.
 
-    specgap conformance --out vectors --vocab 2,17 --verifiers token,carried,carried-block,traversal-4
+    specgap conformance --out vectors --vocab 2,17 --verifiers token,shared-gumbel,carried,carried-block,traversal-4
     python broken.py vectors
 
 Bugs of calls have one or two situations each, and every situation of a call has a bug.
@@ -66,6 +66,11 @@ STREAM_BUGS = {
     "shifted": "the number behind a request's drafts tests the first draft of the next one",
     "by content": "numbers are made of the rows: requests that are alike draw alike",
 }
+NOISE_BUGS = {
+    "fresh": "the target draws by a noise of its own",
+    "times": "the noise is multiplied by the rows",
+    "no logarithm": "the noise is taken off the target's logits, and not its logarithm",
+}
 TREE_BUGS = {
     "keeps R": "what a refused subtree was offered stays owed",
     "forgets": "drafts that were refused are as likely at the next offer",
@@ -74,7 +79,7 @@ TREE_BUGS = {
 }
 BUGS = {
     "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "traversal-4": TREE_BUGS,
-    "call": CALL_BUGS | STREAM_BUGS,
+    "shared-gumbel": NOISE_BUGS, "call": CALL_BUGS | STREAM_BUGS,
 }
 
 
@@ -83,6 +88,8 @@ def make(rule, bug):
     if rule == "call":
         kernel = make_call(bug)
         return reference.call_by_coins(streams(kernel, bug)), kernel
+    if rule == "shared-gumbel":
+        return make_noise(bug), None
     if rule == "traversal-4":
         kernel = functools.partial(reference.traversal_coins, bug=bug)
         return reference.tree_by_coins(kernel), kernel
@@ -109,6 +116,21 @@ def streams(kernel, bug):
         return kernel(call, coins, final_coin)
 
     return shared
+
+
+def make_noise(bug):
+    def shared_gumbel(vector, noise):
+        drafts, token, slot = reference.shared_gumbel(vector, noise)
+        if bug == "fresh":
+            token = reference.shared_gumbel(vector, noise[:, ::-1])[1]
+        if bug == "times":
+            token = (noise * vector.target[0]).argmax(axis=1)
+        if bug == "no logarithm":
+            with numpy.errstate(divide="ignore"):
+                token = (numpy.log(vector.target[0]) - noise).argmax(axis=1)
+        return drafts, token, slot
+
+    return shared_gumbel
 
 
 def make_carried(bug):

@@ -1,6 +1,7 @@
 """A C library as a kernel of harness.py; header_kernel.c says what functions it has."""
 
 import ctypes
+import functools
 import pathlib
 import shutil
 import subprocess
@@ -35,6 +36,8 @@ class Kernel:
         if str(path).endswith(".c"):
             path, self.folder = compiled(path)
         library = ctypes.CDLL(str(pathlib.Path(path).resolve()))
+        if hasattr(library, "shared_gumbel"):
+            self.shared_gumbel = functools.partial(by_noise, library.shared_gumbel)
         for rule in RULES:
             function = getattr(library, rule, None)
             if function is None:
@@ -51,6 +54,19 @@ class Kernel:
             if rule == "token":
                 self.token_call = reference.call_by_coins(one.call_coins)
                 self.token_call_coins = one.call_coins
+
+
+def by_noise(function, vector, noise):
+    """Drafts and output of each noise, and which draft that is."""
+    p, q, noise = (numpy.ascontiguousarray(rows, numpy.float32) for rows in (vector.target, vector.draft, noise))
+    drafts = numpy.empty((len(noise), vector.noise_drafts.shape[1]), numpy.int32)
+    token, slot = numpy.empty(len(noise), numpy.int32), numpy.empty(len(noise), numpy.int64)
+    pointer = ctypes.c_void_p
+    function.argtypes = [pointer, pointer, ctypes.c_int, ctypes.c_int, pointer, pointer, pointer]
+    for i, row in enumerate(noise):
+        slot[i] = function(p.ctypes.data, q.ctypes.data, p.shape[-1], drafts.shape[1], row.ctypes.data,
+                           drafts[i].ctypes.data, token.ctypes.data + 4 * i)
+    return drafts, token, slot
 
 
 class Rule:

@@ -19,6 +19,10 @@ path ending in .py) with one function for each rule that it has, named after the
         ...
         return token                            # integers [samples]
 
+    def shared_gumbel(vector, noise):           # noise [U, V]: -ln of even numbers
+        ...
+        return drafts, token, accepted          # integers [U, drafts], -1 behind the last; [U]; [U]
+
     def token_call(call, samples, seed):        # several requests at once, as a server has them
         ...
         return accepted, token                  # integers [samples, requests]; token -1 refuses
@@ -108,7 +112,7 @@ def read(folder, only_rules, largest):
             arrays = {name: archive[name] for name in archive.files}
         for index, situation in enumerate(file["situations"]):
             vector = Vector(arrays, index, file["rule"], situation, file["file"])
-            vector.is_call = file.get("kind") == "calls"
+            vector.is_call, vector.is_noise = (file.get("kind") == kind for kind in ("calls", "noise"))
             yield vector
     for index, tree in enumerate(made[1].get("vectors", [])):
         if only_rules and tree["rule"] not in only_rules:
@@ -118,7 +122,7 @@ def read(folder, only_rules, largest):
             for name in ("target", "draft", "tokens", "parents", "kept_law", "next_law")
         }
         vector = Vector(arrays, 0, tree["rule"], tree["situation"], of_trees.name)
-        vector.index, vector.is_call = index, False
+        vector.index, vector.is_call, vector.is_noise = index, False, False
         vector.slots, vector.levels, vector.law = tree["slots"], tree["levels"], tree["law"]
         vector.coins = numpy.array([one["nodes"] for one in tree["coins"]])
         vector.final_coin = numpy.array([one["last"] for one in tree["coins"]])
@@ -220,6 +224,10 @@ class Run:
             return
         failures = []
         try:
+            if vector.is_noise:
+                failures += self.noise(vector, function)
+                self.results.append([vector, failures])
+                return
             ended = function(vector, self.samples, self.seed + vector.index)
             if ended is None:
                 self.left_out += 1
@@ -339,6 +347,17 @@ class Run:
                 (len(self.results), f"{what}, {words}", counts[chosen].sum() / tokens.size,
                  min(1.0, float(law[chosen].sum())), tokens.size)
             )
+
+    def noise(self, vector, function):
+        """Drafts, output and which draft it is are functions of the noise."""
+        right = {"drafts": vector.noise_drafts, "token": vector.noise_token, "accepted": vector.noise_accepted}
+        failures = []
+        for (name, wanted), found in zip(right.items(), map(as_table, function(vector, vector.noise))):
+            if found.shape != wanted.shape:
+                return [f"{name}: returned an array of shape {found.shape}, not {wanted.shape}"]
+            for choice in numpy.flatnonzero((found != wanted).reshape(len(wanted), -1).any(axis=1)):
+                failures.append(f"noise {choice}: {name} {found[choice].tolist()}, not {wanted[choice].tolist()}")
+        return failures
 
     def chain(self, vector, accepted, token):
         drafts = vector.drafts.size

@@ -18,6 +18,16 @@
 #include "../../include/specgap.h"
 #endif
 
+/* Of one noise [vocab]: drafts, -1 behind the last. Returns which of them the target's own token is. */
+int shared_gumbel(const float *p, const float *q, int vocab, int drafts, const float *noise, int *tokens, int *next) {
+    int found = specgap_first_to_ring(q, vocab, noise, drafts, tokens), slot = 0;
+    int own = specgap_first_to_ring(p, vocab, noise, 1, next);
+    if (found < 0 || own < 0) return found < own ? found : own;
+    for (int k = found; k < drafts; k++) tokens[k] = -1;
+    while (slot < drafts && tokens[slot] != *next) slot++;
+    return slot;
+}
+
 int draft_strata(const float *q, int vocab, int n, const double *coins, int *drafts) {
     return specgap_draft_strata(q, vocab, n, coins, drafts);
 }

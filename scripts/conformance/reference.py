@@ -45,6 +45,18 @@ def token_coins(vector, coins, final_coin):
     return accepted, token
 
 
+def shared_gumbel(vector, noise):
+    """By Gumbel noise, -ln of the noise, on logits: the n largest of q's, the largest of p's."""
+    with numpy.errstate(divide="ignore"):
+        gumbel = -numpy.log(numpy.asarray(noise, numpy.float64))
+        of_draft, of_target = (numpy.log(rows[0].astype(float)) + gumbel for rows in (vector.draft, vector.target))
+    drafts = numpy.argsort(-of_draft, axis=1, kind="stable")[:, : vector.noise_drafts.shape[1]]
+    drafts = numpy.where(numpy.take_along_axis(of_draft, drafts, 1) > -numpy.inf, drafts, -1)
+    token = of_target.argmax(axis=1)
+    hits = drafts == token[:, None]
+    return drafts, token, numpy.where(hits.any(axis=1), hits.argmax(axis=1), drafts.shape[1])
+
+
 def leading(kept):
     """How many drafts are kept before the first that is not, in each row."""
     return numpy.cumprod(kept, axis=1).sum(axis=1)

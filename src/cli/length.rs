@@ -35,7 +35,8 @@ pub struct LengthArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verified)]
     verifiers: Vec<RuleName>,
     /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
-    /// the target draws the same); all that the log can tell of if not given.
+    /// the target draws the same), all that the log can tell of if not given; shared-gumbel
+    /// (exact-match where draft and target draw by one noise).
     #[arg(long = "draft-kinds", alias = "drafts", value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
     drafts: Vec<Drafts>,
     #[command(flatten)]

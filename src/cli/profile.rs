@@ -194,6 +194,7 @@ fn source(report: &LengthReport, of: &RoundStarts) -> Source {
         Drafts::Sampled => "drafts drawn from the draft's cut rows",
         Drafts::OneHot => "drafts of the draft's likeliest token",
         Drafts::ExactMatch => "sampled drafts, kept if the target draws the same token",
+        Drafts::SharedGumbel => "drafts of the target's noise, kept if both have the same token",
     };
     let cut = report.draft_cuts.map_or_else(String::new, |cuts| {
         format!(" ({})", cuts.in_words(&[report.of.temperature]))

@@ -116,6 +116,7 @@ fn a_groups_numbers_are_those_of_its_prompts() {
                 Drafts::Sampled => (q - p).exp(),
                 Drafts::OneHot => f64::from(u8::from(*hit)),
                 Drafts::ExactMatch => q.exp(),
+                Drafts::SharedGumbel => panic!("of whole rows, where it is asked for"),
             };
             let sum: f64 = (own.iter())
                 .map(|one| calls(&one.2.iter().map(coin).collect::<Vec<_>>(), row.length))

@@ -539,6 +539,17 @@ fn tokens_that_rows_do_not_list_are_between_bounds() {
     assert!(low <= whole + 1e-6 && whole <= high + 1e-6);
 }
 
+/// How often a token is drafted by the noise that gave it.
+fn by_one_noise(p: &[f64], q: &[f64], token: usize) -> f64 {
+    let scale = p[token] / q[token];
+    let larger = p.iter().zip(q).map(|(p, q)| p.max(q * scale));
+    if q[token] > 0.0 {
+        1.0 / larger.sum::<f64>()
+    } else {
+        0.0
+    }
+}
+
 /// One-hot drafts are kept where the text's token is the draft's likeliest, exact matches with
 /// q(y), whatever else; each with its own best length, set against the others prompt by prompt.
 #[test]
@@ -546,6 +557,7 @@ fn every_kind_of_drafts_has_its_own_coin() {
     let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
+        drafts: Drafts::ALL.to_vec(),
         ..LengthSettings::default()
     };
     let found = report(&settings);
@@ -555,6 +567,7 @@ fn every_kind_of_drafts_has_its_own_coin() {
             Drafts::Sampled => row[token] / TARGET[before][token],
             Drafts::OneHot => f64::from(u8::from(row.iter().all(|&q| q <= row[token]))),
             Drafts::ExactMatch => row[token],
+            Drafts::SharedGumbel => by_one_noise(&TARGET[before], &row, token),
         }
     };
     for drafts in Drafts::ALL {
@@ -599,9 +612,10 @@ fn every_kind_of_drafts_has_its_own_coin() {
         (Drafts::Sampled, "block"),
         (Drafts::OneHot, "token"),
         (Drafts::ExactMatch, "token"),
+        (Drafts::SharedGumbel, "token"),
     ];
     assert_eq!(ways, expected);
-    assert_eq!(at.paired.len(), 6);
+    assert_eq!(at.paired.len(), 10);
     for pair in &at.paired {
         let speed = |drafts: Drafts, verifier: &str| {
             let mut all = at.chosen.iter();
@@ -667,6 +681,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
     let settings = |draft_cuts| LengthSettings {
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
         verifiers: vec![ChainRule::TOKEN, ChainRule::BLOCK],
+        drafts: Drafts::ALL.to_vec(),
         draft_cuts,
         ..LengthSettings::default()
     };
@@ -694,6 +709,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
                             Drafts::Sampled => q[token] / TARGET[before][token],
                             Drafts::OneHot => f64::from(u8::from(q.iter().all(|x| *x <= q[token]))),
                             Drafts::ExactMatch => q[token],
+                            Drafts::SharedGumbel => by_one_noise(&TARGET[before], &q, token),
                         }
                     };
                     let coins: Vec<f64> = before.zip(text).map(coin).collect();

@@ -61,6 +61,7 @@ fn json_has_the_documented_fields() {
                 "traversal",
                 "select-greedy-block",
                 "select-block",
+                "gbv",
                 "block-optimal",
                 "spectr-gbv"
             ]
@@ -84,13 +85,13 @@ fn json_has_the_documented_fields() {
     // The file's values are for K = 2 and are compared with nothing else.
     assert!(lines[0].get("expected").is_none());
     assert_eq!(lines[1]["expected"]["ok"], true);
-    let gbv = &lines[1]["verifiers"][9];
+    let gbv = &lines[1]["verifiers"][10];
     assert_eq!(gbv["exact"]["expected_accepted_length"], "7/9");
     assert_eq!(gbv["exact"]["undefined_mass"], "2/9");
     assert_eq!(gbv["lossless"], false);
     assert_eq!(gbv["proved_lossless"], false);
     // One draft: the same rule is greedy block verification.
-    assert_eq!(lines[0]["verifiers"][9]["lossless"], true);
+    assert_eq!(lines[0]["verifiers"][10]["lossless"], true);
     assert_eq!(
         lines[0]["lemma_5_1_status"],
         "equals the optimum for one draft"

@@ -51,6 +51,7 @@ fn vectors_and_a_manifest_of_them_are_written() {
         "rrs",
         "rrs-wo",
         "level-4",
+        "shared-gumbel",
         "exact-match",
         "carried",
         "carried-block",
@@ -79,7 +80,18 @@ fn vectors_and_a_manifest_of_them_are_written() {
             held.iter().all(|name| arrays.contains(name.as_str())),
             "{held:?}"
         );
-        for name in ["target", "draft", "drafts", "possible", "next_law"] {
+        let names: &[&str] = match file["kind"] == "noise" {
+            true => &[
+                "target",
+                "draft",
+                "noise",
+                "noise_drafts",
+                "noise_token",
+                "noise_accepted",
+            ],
+            false => &["target", "draft", "drafts", "possible", "next_law"],
+        };
+        for &name in names {
             assert!(held.contains(name), "{name} is not in {held:?}");
         }
     }
@@ -264,7 +276,7 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
     let folder = tempfile::tempdir().unwrap();
     conformance(
         folder.path(),
-        "--out vectors --vocab 2,17 --verifiers chain,carried,carried-block,traversal-4",
+        "--out vectors --vocab 2,17 --verifiers chain,shared-gumbel,carried,carried-block,traversal-4",
     )
     .ok();
     let args = ["vectors", "--samples", "2000", "--format", "json"];
@@ -273,12 +285,13 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
     let results = said["results"].as_array().unwrap();
     let found = |result: &Value| result["found_by"].as_u64().unwrap();
     // Bugs of each rule and of calls, and the reference of each.
-    assert_eq!(results.len(), 8 + 5 + 3 + 5 + 20);
+    assert_eq!(results.len(), 8 + 5 + 3 + 5 + 4 + 20);
     let mut told = BTreeSet::new();
     for result in results {
         assert_eq!(found(result) == 0, result["bug"].is_null(), "{result}");
         let is_call = result["rule"] == "call";
-        assert!(result["vectors"].as_u64().unwrap() >= if is_call { 16 } else { 40 });
+        let is_noise = result["rule"] == "shared-gumbel";
+        assert!(result["vectors"].as_u64().unwrap() >= if is_call || is_noise { 16 } else { 40 });
         if is_call {
             told.extend(strings(&result["situations"]));
         }

@@ -1369,3 +1369,23 @@ fn a_report_of_another_command_leaves_no_pictures_behind() {
         "{after:?}"
     );
 }
+
+/// Of two rows of overlap o one noise keeps one draft with o/(2-o) or more.
+#[test]
+fn an_engine_that_compares_tokens_hears_what_one_noise_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Path::new(ROOT).join("models/logs/smollm2-demo");
+    let told = |engine: &str, more: &str| {
+        let line = format!("--drafts 1 --engine {engine} {more}");
+        let words = std::iter::once("gap").chain(log.to_str());
+        let run = specgap(folder.path(), words.chain(line.split_whitespace())).ok();
+        run.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let report: Value = serde_json::from_str(&told("mlx-lm", "--format json")).unwrap();
+    let overlap = report["one_draft"][0]["token"]["mean"].as_f64().unwrap();
+    let least = 100.0 * overlap / (2.0 - overlap);
+    let words = format!("some {least:.1}% of the drafts or more are kept");
+    let said = told("mlx-lm", "");
+    assert!(said.contains(&words), "{words}: {said}");
+    assert!(!told("vLLM", "").contains("noise"));
+}

@@ -471,7 +471,7 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         ("length missing.csv", "missing.csv: cannot be read"),
         (
             "length log --draft-kinds two",
-            "there are sampled, one-hot, exact-match",
+            "there are sampled, one-hot, exact-match, shared-gumbel",
         ),
     ] {
         let run = specgap(folder.path(), command.split_whitespace());
@@ -728,4 +728,42 @@ fn profiles_are_made_of_counters_too() {
         counters(&line).refused(&words);
         assert!(!here.join("new").exists(), "{line}");
     }
+}
+
+/// The coin of one noise is summed here, and integrated for trees.
+#[test]
+fn chains_of_one_noise_are_trees_of_single_children() {
+    let folder = folder_with_log();
+    let means = |run: Run, of: &str| -> Vec<f64> {
+        let report: Value = serde_json::from_str(&run.ok().out).unwrap();
+        let results = report["results"].as_array().unwrap().iter();
+        results
+            .map(|row| row[of]["mean"].as_f64().unwrap())
+            .collect()
+    };
+    let line = "log --lengths 1,2,4 --draft-kinds shared-gumbel --policies fixed --format json";
+    let run = || length(folder.path(), line);
+    let chains = means(run(), "tokens_per_call");
+    assert_eq!(chains.len(), 3);
+    for (chain, depth) in chains.iter().zip([1, 2, 4]) {
+        let line = format!(
+            "tree log --trees chain-{depth} --laws without-replacement --verifiers shared-gumbel \
+             --budget 1 --format json"
+        );
+        let trees = means(
+            specgap(folder.path(), line.split_whitespace()),
+            "tokens_per_call",
+        );
+        let same = |tree: &&f64| (*tree - chain).abs() < 1e-9;
+        assert!(
+            trees.iter().any(|tree| same(&tree)),
+            "{depth}: {chain} {trees:?}"
+        );
+    }
+    // Half of what sampled drafts keep over 2 less that, and no more than they do.
+    let line =
+        "log --lengths 1 --draft-kinds sampled --verifiers token --policies fixed --format json";
+    let [kept, most] =
+        [run(), length(folder.path(), line)].map(|run| means(run, "accepted_from_everywhere")[0]);
+    assert!(most / (2.0 - most) <= kept && kept <= most, "{kept} {most}");
 }

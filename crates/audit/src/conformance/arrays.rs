@@ -7,8 +7,8 @@ use super::situation::Vector;
 use specgap_core::rule::RuleName;
 use specgap_log::log::{Dtype, RawTensor};
 
-/// What each array is, with M vectors, K drafts, V tokens and U choices of uniform numbers.
-pub(super) const WORDS: [(&str, &str); 14] = [
+/// What each array is, with M vectors, K drafts, V tokens and U choices of uniform numbers or noises.
+pub(super) const WORDS: [(&str, &str); 18] = [
     (
         "target",
         "f32 [M, K+1, V]: p at each draft of a chain and behind it; of siblings [M, 1, V]",
@@ -72,6 +72,20 @@ pub(super) const WORDS: [(&str, &str); 14] = [
     (
         "carry_next",
         "f64 [M, K+1, ...]: what is carried behind that token; 0 where there is none",
+    ),
+    (
+        "noise",
+        "f32 [M, U, V]: of `shared-gumbel`, -ln of an even number for each token, which draft and target \
+         share",
+    ),
+    (
+        "noise_drafts",
+        "i64 [M, U, K]: the tokens of least noise/q, -1 behind the last with q > 0",
+    ),
+    ("noise_token", "i64 [M, U]: the token of least noise/p"),
+    (
+        "noise_accepted",
+        "i64 [M, U]: which draft that is; K for none",
     ),
 ];
 

@@ -32,6 +32,7 @@ mod carried_laws;
 mod carry;
 mod coins;
 mod laws;
+mod noise;
 mod rows;
 mod situation;
 
@@ -89,6 +90,8 @@ pub fn rules() -> Vec<RuleName> {
     all.filter(|rule| rule.entry().vectors.is_some()).collect()
 }
 
+/// The rule whose vectors are of one noise.
+const NOISE: RuleName = RuleName::SHARED_GUMBEL;
 /// Up to this V, laws are computed in exact fractions and rounded once, where they can be.
 const EXACT: usize = 1024;
 /// From this V on, there is one number of drafts and few situations.
@@ -128,7 +131,8 @@ struct Named {
 struct File {
     /// Its name.
     file: String,
-    /// `rounds` of one request, or `calls` of several, which have arrays of their own.
+    /// `rounds` of one request; `noise`, of which drafts and output are functions, or `calls` of
+    /// several requests, which have arrays of their own.
     kind: &'static str,
     /// The rule whose laws it has.
     rule: &'static str,
@@ -182,7 +186,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                 files.push((name.clone(), bytes));
                 listed.push(File {
                     file: name,
-                    kind: "rounds",
+                    kind: if rule == NOISE { "noise" } else { "rounds" },
                     rule: rule.as_str(),
                     vocabulary,
                     drafts,
@@ -237,6 +241,13 @@ fn file(
     for situation in Situation::of(rule, vocabulary, drafts, few) {
         for &inside in situation.places(rule, few) {
             let vector = situation.vector(rule, vocabulary, drafts, inside, seed);
+            if rule == NOISE {
+                situations.push(situation.as_str());
+                let mut random = ChaCha8Rng::seed_from_u64(seed ^ (vocabulary * drafts) as u64);
+                random.set_stream(situation as u64);
+                noise::push(&mut arrays, &vector, drafts, few, &mut random);
+                continue;
+            }
             let laws = laws_of(rule, &vector, vocabulary <= EXACT)
                 .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
             exact &= laws.exact;

@@ -61,6 +61,7 @@ pub(super) static SHARED_GUMBEL: RuleEntry = RuleEntry {
     aliases: &["shared-noise"],
     words: "draft and target have their tokens from one noise: keep the target's own if it is a \
             draft; lossless for any q, whose row the verifier needs not",
+    vectors: Vectors::of(&[1, 3], 8),
     ..RuleEntry::named(
         Verifies::Siblings,
         Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),
@@ -78,6 +79,13 @@ pub(super) static OPTIMAL: RuleEntry = RuleEntry {
     name: "optimal",
     words: "a plan that attains alpha*, from a flow or by level",
     ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
+};
+
+pub(super) static IMPORTANCE: RuleEntry = RuleEntry {
+    name: "importance",
+    words: "select one of n i.i.d. drafts by a plan, keep it with min(1, p/s), s its law, else draw \
+            from (p - s)+",
+    ..RuleEntry::named(Verifies::Siblings, IID)
 };
 
 pub(super) static SPECTR_RRS: RuleEntry = RuleEntry {
@@ -135,6 +143,13 @@ pub(super) static SELECT_BLOCK: RuleEntry = RuleEntry {
             does",
     shared: Some(Shared::Selected(Kept::Prefixes)),
     decoded: true,
+    ..RuleEntry::named(Verifies::Paths, IID)
+};
+
+pub(super) static GBV: RuleEntry = RuleEntry {
+    name: "gbv",
+    aliases: &["greedy-multi-path-block"],
+    words: "take the path that is last in an order by p/q; verify it as block does",
     ..RuleEntry::named(Verifies::Paths, IID)
 };
 

@@ -41,6 +41,8 @@ entry_table! {
     GREEDY = named::GREEDY;
     /// A plan that attains alpha*.
     OPTIMAL = named::OPTIMAL;
+    /// One draft selected by weights, verified as the only one (Khisti et al. 2024).
+    IMPORTANCE = named::IMPORTANCE;
     /// A draw from p, accepted if it is a draft.
     EXACT_MATCH = target_mass::EXACT_MATCH;
     /// SpecTr of chains with recursive rejection.
@@ -57,6 +59,8 @@ entry_table! {
     SELECT_BLOCK = named::SELECT_BLOCK;
     /// A selected path, verified by greedy blocks.
     SELECT_GREEDY_BLOCK = named::SELECT_GREEDY_BLOCK;
+    /// The last path in an order by p/q, verified as a block (Thomas, Pal 2026).
+    GBV = named::GBV;
     /// The optimum of a block, by a linear program.
     BLOCK_OPTIMAL = named::BLOCK_OPTIMAL;
     /// A published rule that is refuted.

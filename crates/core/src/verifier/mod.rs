@@ -21,6 +21,7 @@
 
 mod exact_match;
 mod greedy;
+mod importance;
 mod k_seq;
 mod law;
 mod level;
@@ -39,6 +40,7 @@ mod token_rule;
 
 pub use exact_match::ExactMatch;
 pub use greedy::GreedyVerifier;
+pub use importance::Importance;
 pub use k_seq::KSeq;
 pub use law::{
     Arithmetic, TotalVariation, output_law, output_law_exact, total_variation,

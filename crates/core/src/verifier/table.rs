@@ -2,8 +2,8 @@
 
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
 use super::{
-    exact_match, greedy, k_seq, level, naive_tree, optimal, rrs, rrs_wo, shared_gumbel, spechub,
-    token,
+    exact_match, greedy, importance, k_seq, level, naive_tree, optimal, rrs, rrs_wo, shared_gumbel,
+    spechub, token,
 };
 use crate::entry_name::entry_table;
 use crate::optimum::on_row;
@@ -37,6 +37,8 @@ entry_table! {
     GREEDY = greedy::ENTRY;
     /// [`Optimal`](super::Optimal)
     OPTIMAL = optimal::ENTRY;
+    /// [`Importance`](super::Importance)
+    IMPORTANCE = importance::ENTRY;
     /// [`ExactMatch`](super::ExactMatch)
     EXACT_MATCH = exact_match::ENTRY;
 }

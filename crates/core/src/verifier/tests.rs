@@ -285,7 +285,11 @@ fn rules_say_of_themselves_what_is_so() {
             }
         }
     }
-    assert!(of_sets.into_iter().eq(["exact-match", "greedy", "optimal"]));
+    assert!(
+        of_sets
+            .into_iter()
+            .eq(["exact-match", "greedy", "importance", "optimal"])
+    );
     assert!(of_rows.into_iter().eq([
         "exact-match",
         "naive-tree",
@@ -635,6 +639,36 @@ fn rates_are_fractions_while_they_are_cheap() {
             assert_eq!(rate.membership.kind(), kind, "{what} {vocab}");
         }
     }
+}
+
+/// `importance`: alpha* in fractions while these are short, then enclosed, and its law p to rounding;
+/// a plan that is too large is refused.
+#[test]
+fn importance_is_solved_as_well_as_it_can_be() {
+    use specgap_number::known::Kind;
+    for (vocab, drafts, kind) in [(4, 3, Kind::Exact), (60, 2, Kind::Enclosed)] {
+        let row = |step| -> Vec<f64> {
+            let weights = (0..vocab).map(|token| 1 + token * step % 17);
+            weights.map(|weight| weight as f64).collect()
+        };
+        let (p, q) = (target(&row(3)), draft(&row(5)));
+        let iid = Problem::new("", p, WithReplacement::new(q, drafts)).unwrap();
+        let rule = Importance::new(&iid).unwrap();
+        let rate = rule.acceptance().membership;
+        assert_eq!(rate.kind(), kind);
+        let most = Optimal::new(&iid).unwrap().acceptance().membership;
+        assert!((rate.value() - most.value()).abs() <= rate.width().max(1e-15));
+        assert!(rate.lower() <= most.value() && most.value() <= rate.upper());
+        let exact = rule.conditional_exact(&[0, 1]);
+        assert_eq!(exact.is_some(), kind == Kind::Exact);
+        let law = output_law(&rule, iid.scheme());
+        assert!(total_variation(&law, iid.target()).value < 1e-13);
+    }
+    let flat = vec![1.0; 2000];
+    let scheme = WithReplacement::new(draft(&flat), 3);
+    let large = Problem::new("", target(&flat), scheme).unwrap();
+    let refused = Importance::new(&large).unwrap_err();
+    assert!(matches!(refused, VerifierError::Size { .. }));
 }
 
 /// `exact-match`: in fractions while sets are few, however many drafts; by a formula that is as wide as

@@ -22,6 +22,7 @@
 //! | [`SpecTr`] with a rule of [`specgap_core::verifier`] at every position, as k-seq or an optimal plan | all | yes |
 //! | [`Traversal`] | all | yes |
 //! | [`Select`], one path selected by plans, then verified by greedy blocks or blocks | all | yes |
+//! | [`Ordered`], the last path in an order by p/q, verified by blocks | all | yes |
 //! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
 //! | [`SpecTrGbv`] | all | only at K = 1; for audit |
 //!
@@ -33,6 +34,7 @@ mod drawn_trees;
 mod law;
 pub mod level_sets;
 mod optimal;
+mod ordered;
 pub mod program;
 mod rounds;
 mod select;
@@ -51,6 +53,7 @@ pub use law::{
     Attains, BlockEntry, BlockVerifier, Build, Outcomes, OutputLaw, output_law, tuple_count,
 };
 pub use optimal::BlockOptimal;
+pub use ordered::Ordered;
 pub use rounds::{Change, SeveralRounds, several_rounds};
 pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};

@@ -1,7 +1,7 @@
 //! All block verifiers.
 
 use super::law::BlockEntry;
-use super::{optimal, select, single_draft, spectr, spectr_gbv, traversal};
+use super::{optimal, ordered, select, single_draft, spectr, spectr_gbv, traversal};
 use specgap_core::{entry_name, entry_table};
 
 /// A block verifier by its name: a handle to its entry in [`BLOCK_RULES`].
@@ -29,6 +29,8 @@ entry_table! {
     SELECT_GREEDY_BLOCK = select::GREEDY_BLOCK;
     /// [`Select`](super::Select), verified by blocks.
     SELECT_BLOCK = select::BLOCK;
+    /// [`Ordered`](super::Ordered)
+    GBV = ordered::ENTRY;
     /// [`BlockOptimal`](super::BlockOptimal)
     BLOCK_OPTIMAL = optimal::ENTRY;
     /// [`SpecTrGbv`](super::SpecTrGbv), for audit.

@@ -27,9 +27,9 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "block-verifiers-lossless",
         statement: "token, block, greedy-block, spectr (with k-seq and with the optimal plan), \
-            traversal and block-optimal emit the target's law over the whole output string",
+            traversal, gbv and block-optimal emit the target's law over the whole output string",
         source: "Leviathan et al.; Sun et al., Block verification; SpecTr, Theorem 3; traversal \
-            verification",
+            verification; Thomas, Pal (2602.16961)",
         explanation: "Total variation of the law of all strings over the block and its bonus token, \
             later iterations included, for one to three drafts on random trees.",
         check: blocks_lossless,

@@ -16,6 +16,7 @@ mod family;
 mod field;
 mod frontier;
 mod laws;
+mod layers;
 mod length;
 mod levels;
 mod lists;
@@ -71,6 +72,7 @@ pub fn ledger() -> Vec<Claim> {
         rollouts::CLAIMS,
         trees::CLAIMS,
         traversal::CLAIMS,
+        layers::CLAIMS,
         lists::CLAIMS,
         counted::CLAIMS,
     ]

@@ -78,17 +78,17 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// A node of a tree that is being drawn.
 #[derive(Clone)]
-struct Grown {
-    prefix: Vec<usize>,
+pub(super) struct Grown {
+    pub(super) prefix: Vec<usize>,
     /// Which child it is, of whom, up to the root.
-    ranks: Vec<usize>,
+    pub(super) ranks: Vec<usize>,
     /// How many children it was to get, once that is decided.
-    count: Option<usize>,
-    children: Vec<usize>,
+    pub(super) count: Option<usize>,
+    pub(super) children: Vec<usize>,
 }
 
 impl Grown {
-    fn root() -> Vec<Self> {
+    pub(super) fn root() -> Vec<Self> {
         vec![Self {
             prefix: Vec::new(),
             ranks: Vec::new(),
@@ -99,10 +99,10 @@ impl Grown {
 }
 
 /// The node that is expanded next, and with how many children.
-type Next<'a> = &'a dyn Fn(&[Grown]) -> Option<(usize, usize)>;
+pub(super) type Next<'a> = &'a dyn Fn(&[Grown]) -> Option<(usize, usize)>;
 
 /// Calls with all trees that may be drawn, each with its chance.
-fn each_tree(
+pub(super) fn each_tree(
     (pair, law, next): (&Pair, SchemeName, Next<'_>),
     nodes: &[Grown],
     chance: &Rational,
@@ -128,7 +128,7 @@ fn each_tree(
     }
 }
 
-fn draft(pair: &Pair, prefix: &[usize]) -> Vec<Rational> {
+pub(super) fn draft(pair: &Pair, prefix: &[usize]) -> Vec<Rational> {
     pair.rows(prefix).map_or_else(Vec::new, |[_, q]| q.clone())
 }
 
@@ -190,7 +190,7 @@ fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
     }
 }
 
-fn levels(of: &[u32]) -> Vec<Rational> {
+pub(super) fn levels(of: &[u32]) -> Vec<Rational> {
     of.iter()
         .map(|&tenths| whole(tenths).over(&whole(10)))
         .collect()
@@ -229,13 +229,13 @@ fn ends(
 /// What all trees of a model do: by the tokens that are kept and the one behind them, how often; and
 /// how often each prefix is drafted.
 #[derive(Default)]
-struct Rounds {
+pub(super) struct Rounds {
     ended: BTreeMap<Vec<usize>, Rational>,
     drafted: BTreeMap<Vec<usize>, Rational>,
 }
 
 impl Rounds {
-    fn of(pair: &Pair, law: SchemeName, next: Next<'_>, root: &[Rational]) -> Self {
+    pub(super) fn of(pair: &Pair, law: SchemeName, next: Next<'_>, root: &[Rational]) -> Self {
         let mut rounds = Self::default();
         each_tree(
             (pair, law, next),
@@ -249,7 +249,7 @@ impl Rounds {
     }
 
     /// Adds the round of a tree that is drawn with such a chance.
-    fn see(
+    pub(super) fn see(
         &mut self,
         law: (&Pair, SchemeName),
         (nodes, chance): (&[Grown], &Rational),
@@ -292,7 +292,7 @@ impl Rounds {
     }
 
     /// Adds what comes out behind the tokens that are kept.
-    fn gain_ends(&mut self, kept: &[usize], law: &[Rational], mass: &Rational) {
+    pub(super) fn gain_ends(&mut self, kept: &[usize], law: &[Rational], mass: &Rational) {
         for (token, p) in law.iter().enumerate() {
             let key = [kept, &[token]].concat();
             let ended = self.ended.entry(key).or_insert_with(Rational::zero);
@@ -302,7 +302,7 @@ impl Rounds {
 
     /// For each number of tokens kept, the chance that the round keeps so many of a text, and that
     /// the text comes out.
-    fn ways(&self, pair: &Pair, text: &[usize]) -> Vec<Rational> {
+    pub(super) fn ways(&self, pair: &Pair, text: &[usize]) -> Vec<Rational> {
         (0..text.len())
             .map(|kept| {
                 let ended = self.ended.get(&text[..=kept]);
@@ -312,13 +312,20 @@ impl Rounds {
             .collect()
     }
 
-    fn is_lossless(&self, pair: &Pair, texts: &[Vec<usize>]) -> bool {
+    /// E[tau].
+    pub(super) fn kept(&self) -> Rational {
+        let deep = self.ended.iter().filter(|(ended, _)| ended.len() > 1);
+        deep.map(|(ended, mass)| whole(ended.len() as u32 - 1).times(mass))
+            .sum()
+    }
+
+    pub(super) fn is_lossless(&self, pair: &Pair, texts: &[Vec<usize>]) -> bool {
         (texts.iter()).all(|text| Rational::total(&self.ways(pair, text)) == pair.written(text, 0))
     }
 }
 
 /// All texts, those that the target never writes included.
-fn texts(vocab: usize, length: usize) -> Vec<Vec<usize>> {
+pub(super) fn texts(vocab: usize, length: usize) -> Vec<Vec<usize>> {
     (0..vocab.pow(length as u32))
         .map(|code| {
             (0..length)
@@ -344,7 +351,7 @@ const LAWS: [SchemeName; 3] = [
 ];
 
 /// Calls with models of every shape, law and number of levels at the root.
-fn each_model(seed: u64, models: usize, mut visit: impl FnMut(&Model<'_>)) {
+pub(super) fn each_model(seed: u64, models: usize, mut visit: impl FnMut(&Model<'_>)) {
     let mut family = Family::new(seed);
     for (tree, vocab) in TREES {
         let Ok(shape) = DraftTree::from_json(tree).map(|tree| tree.shape()) else {
@@ -373,19 +380,24 @@ fn each_model(seed: u64, models: usize, mut visit: impl FnMut(&Model<'_>)) {
     }
 }
 
-struct Model<'a> {
-    pair: &'a Pair,
-    shape: &'a Shape,
-    law: SchemeName,
-    texts: &'a [Vec<usize>],
-    root: Vec<Rational>,
+pub(super) struct Model<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) shape: &'a Shape,
+    pub(super) law: SchemeName,
+    pub(super) texts: &'a [Vec<usize>],
+    pub(super) root: Vec<Rational>,
     plan: Levels<'static>,
-    name: String,
+    pub(super) name: String,
 }
 
 impl Model<'_> {
-    fn rounds(&self) -> Rounds {
-        Rounds::of(self.pair, self.law, &fixed(self.shape), &self.root)
+    pub(super) fn rounds(&self) -> Rounds {
+        Rounds::of(self.pair, self.law, &self.next(), &self.root)
+    }
+
+    /// Expands the nodes of its shape in their order.
+    pub(super) fn next(&self) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
+        fixed(self.shape)
     }
 }
 

@@ -100,6 +100,8 @@ fn engines_of(drafts: Drafts) -> Vec<String> {
         Drafts::Sampled => here.verifier == "token",
         Drafts::OneHot => here.one && here.verifier == "exact-match" && here.law == "top",
         Drafts::ExactMatch => here.one && here.verifier == "exact-match" && here.law != "top",
+        // No engine does so unless told otherwise.
+        Drafts::SharedGumbel => false,
     });
     by_default.into_iter().map(str::to_owned).collect()
 }

@@ -44,6 +44,9 @@ pub struct TextPosition {
     /// Whether y is q's likeliest token, of equal ones that with the lowest id; `None` where
     /// the log does not tell.
     pub hit: Option<bool>,
+    /// How often y is drafted by the noise that gave it, and bounds on that.
+    #[serde(default)]
+    pub one_noise: [f64; 3],
     /// p of q's likeliest token, where the log tells it.
     pub p_hit: Option<f64>,
     /// sum of min(p, q), where it is known and no bound or mean.

@@ -279,6 +279,7 @@ impl Task<'_> {
                     .hit
                     .map(|hit| hit > 0.5)
                     .or_else(|| likeliest.map(|at| Some(at) == place)),
+                one_noise: of_one_noise([target, draft], listed, unlisted, ratio_bounds[1]),
                 p_hit,
                 exact_overlap,
                 covered,
@@ -450,6 +451,46 @@ fn pieces(unlisted: [Unlisted; 2], others: usize) -> usize {
 
 /// At least 1; for blocks, more than any other ratio takes back.
 const ACCEPTED: f64 = 1e100;
+
+/// How often a token is drafted by the noise that gave it, 1 / sum of max(p, q p(y)/q(y))
+/// (`docs/theory/shared-noise.md`): where the unlisted tokens count as one, and its bounds. `most` is
+/// the most that q(y)/p(y) can be.
+fn of_one_noise(
+    [target, draft]: [&[f64]; 2],
+    listed: [Option<f64>; 2],
+    unlisted: [Unlisted; 2],
+    most: f64,
+) -> [f64; 3] {
+    let (p, q) = match listed {
+        [Some(p), Some(q)] if p > 0.0 && q > 0.0 => (p, q),
+        // A token of the text that has no q is no draft.
+        [Some(_), Some(_)] => return [0.0; 3],
+        _ => return [0.5 * most.min(1.0), 0.0, most.min(1.0)],
+    };
+    let ratio = p / q;
+    // A maximum is what both have without the minimum, of listed tokens that sum to 1.
+    let of_listed = 1.0 + ratio - specgap_entries::common(target, draft, [1.0, ratio]);
+    // By what p does not list, at least and at most, and q.
+    let sum = |[least, most]: [f64; 2], of_draft: f64, both: f64| {
+        let of_draft = (1.0 - least) * ratio * of_draft / (1.0 - of_draft);
+        let larger = most.max(of_draft);
+        (1.0 - least) * of_listed + larger + both * (most + of_draft - larger)
+    };
+    let ([a, b], [c, d]) = (unlisted[0].mass, unlisted[1].mass);
+    let middle = unlisted.map(|one| one.middle());
+    let sums = [
+        sum([middle[0]; 2], middle[1], 0.0),
+        sum([a, b], d, 1.0),
+        sum([b, a], c, 0.0),
+    ];
+    sums.map(|sum| {
+        if sum.is_nan() {
+            0.0
+        } else {
+            1.0 / sum.max(1.0)
+        }
+    })
+}
 
 /// Bounds on q/p of a token of which each row lists a share, or nothing.
 fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {

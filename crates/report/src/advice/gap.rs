@@ -219,7 +219,22 @@ fn sentence(group: &[&Change], engine: Option<&Assumed>) -> String {
     let instead: Vec<String> = (group.iter())
         .map(|change| format!("{}, {}", then(change), gain(change)))
         .collect();
-    format!("{} {}.", now(first, engine), instead.join("; or "))
+    let told = format!("{} {}.", now(first, engine), instead.join("; or "));
+    match (first.from.as_str(), engine) {
+        ("exact-match", Some(_)) => told + &by_one_noise(first),
+        _ => told,
+    }
+}
+
+/// Says what two rows of overlap o keep of one draft by one noise, (1-TV)/(1+TV) = o/(2-o) at least:
+/// convex, so that the mean overlap bounds the mean.
+fn by_one_noise(change: &Change) -> String {
+    let overlap = change.now.mean + change.difference.mean;
+    format!(
+        " An engine that goes on comparing tokens has a line to change: drawn by the target's noise, \
+         some {:.1}% of the drafts or more are kept (shared-gumbel, docs/theory/shared-noise.md).",
+        100.0 * overlap / (2.0 - overlap)
+    )
 }
 
 /// Changes from the same thing that are not worth it.

@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// | sampled | token by token, or as a block | min(1, q(y)/p(y)), or running minima |
 /// | one-hot | rejection or exact match, which are the same | 1 where y is q's likeliest token |
 /// | exact-match | the target's own draw has to be the draft | q(y) |
+/// | shared-gumbel | the same, where draft and target draw by one noise | 1 / sum of max(p, q p(y)/q(y)) |
 ///
 /// ```
 /// use specgap_replay::replay::Drafts;
@@ -30,11 +31,18 @@ pub enum Drafts {
     OneHot,
     /// Drawn from q, and kept if the target draws the same token.
     ExactMatch,
+    /// The same where both draw by one noise.
+    SharedGumbel,
 }
 
 impl Drafts {
     /// All, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Sampled, Self::OneHot, Self::ExactMatch];
+    pub const ALL: [Self; 4] = [
+        Self::Sampled,
+        Self::OneHot,
+        Self::ExactMatch,
+        Self::SharedGumbel,
+    ];
 
     /// The name, as in files and options.
     pub fn as_str(self) -> &'static str {
@@ -42,6 +50,7 @@ impl Drafts {
             Self::Sampled => "sampled",
             Self::OneHot => "one-hot",
             Self::ExactMatch => "exact-match",
+            Self::SharedGumbel => "shared-gumbel",
         }
     }
 
@@ -61,6 +70,11 @@ impl Drafts {
             Self::ExactMatch => {
                 "drafts drawn from q and kept if the target draws the same token: the coin at the \
                  text's token y is q(y)"
+            }
+            Self::SharedGumbel => {
+                "draft and target draw by one noise, and the draft is kept if both have the same \
+                 token: the coin at the text's token y is 1 / sum of max(p, q p(y)/q(y)) \
+                 (docs/theory/shared-noise.md)"
             }
         }
     }

@@ -161,7 +161,10 @@ impl<'a> Measurement<'a> {
         let asked = &self.settings.drafts;
         let token = self.settings.verifiers.contains(&ChainRule::TOKEN);
         let is_asked = |drafts: Drafts| match asked.is_empty() {
-            true => drafts == Drafts::Sampled || token && self.cannot_tell(drafts).is_none(),
+            true => {
+                let by_default = token && drafts != Drafts::SharedGumbel;
+                drafts == Drafts::Sampled || by_default && self.cannot_tell(drafts).is_none()
+            }
             false => asked.contains(&drafts),
         };
         let mut ways = Vec::new();
@@ -194,7 +197,7 @@ impl<'a> Measurement<'a> {
 
     pub(super) fn is_open(&self, drafts: Drafts) -> bool {
         match drafts {
-            Drafts::Sampled => self.are_open,
+            Drafts::Sampled | Drafts::SharedGumbel => self.are_open,
             Drafts::OneHot => false,
             Drafts::ExactMatch => self.draft_is_open,
         }
@@ -672,6 +675,10 @@ fn coin(drafts: Drafts, unlisted: Unlisted) -> impl Fn(&TextPosition) -> f64 {
         Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
         Drafts::OneHot => (hit, |place| [hit(place); 2]),
         Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
+        Drafts::SharedGumbel => (
+            |place| place.one_noise[0],
+            |place| [place.one_noise[1], place.one_noise[2]],
+        ),
     };
     move |place: &TextPosition| match unlisted {
         Unlisted::Whole => value(place),
@@ -689,7 +696,7 @@ fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
     match drafts {
         Drafts::Sampled => place.exact_overlap,
         Drafts::OneHot => place.p_hit,
-        Drafts::ExactMatch => None,
+        Drafts::ExactMatch | Drafts::SharedGumbel => None,
     }
 }
 
