@@ -300,9 +300,11 @@ def _outcome(result: Any, vocabulary: int, drafts: int) -> _Outcome:
 class _Rule:
     """A verifier, called with one pair of rows."""
 
-    def __init__(self, verifier: Verifier, p: Floats, q: Floats | None) -> None:
+    def __init__(
+        self, verifier: Verifier, p: Floats, q: Floats | None, most: int = _MOST_RUNS
+    ) -> None:
         self.verifier, self.p, self.q = verifier, p, q
-        self.runs = 0
+        self.runs, self.most = 0, most
 
     def __call__(self, drafts: Integers, rng: Branching) -> _Outcome:
         self.runs += 1
@@ -315,8 +317,8 @@ class _Rule:
         """All outcomes, with their probabilities."""
 
         def run(rng: _Exploring) -> _Outcome:
-            if self.runs > _MOST_RUNS:
-                raise _NotEnumerable(f"its outcomes take more than {_MOST_RUNS:,} runs")
+            if self.runs > self.most:
+                raise _NotEnumerable(f"its outcomes take more than {self.most:,} runs")
             return self(drafts, rng)
 
         for rng, found in _explored(run):
@@ -383,14 +385,19 @@ def _listed(
 
 
 def _summed(
-    verifier: Verifier, p: Floats, q: Floats | None, n: int, scheme: str | Law
+    verifier: Verifier,
+    p: Floats,
+    q: Floats | None,
+    n: int,
+    scheme: str | Law,
+    most: int = _MOST_RUNS,
 ) -> _Exact:
     tuples, probabilities = _listed(q, n, scheme, len(p))
     if len(tuples) * len(p) > _MOST_ENTRIES:
         raise _NotEnumerable(
             f"laws of {len(tuples):,} tuples of drafts over {len(p):,} tokens are too many to keep"
         )
-    rule = _Rule(verifier, p, q)
+    rule = _Rule(verifier, p, q, most)
     laws = np.zeros((len(tuples), len(p)))
     algorithmic = membership = 0.0
     for at, (drafts, probability) in enumerate(zip(tuples, probabilities)):
@@ -402,7 +409,7 @@ def _summed(
     if distance > _TOLERANCE:
         # Summed of one draw of its own random numbers a lossless rule seems this far off, and as often
         # as that a second look at a tuple differs: missing all of them has probability 1e-6.
-        left = (_MOST_RUNS - rule.runs) * len(tuples) // rule.runs
+        left = (most - rule.runs) * len(tuples) // rule.runs
         looks = min(500, left, 1 + int(14.0 / distance))
         law = probabilities / probabilities.sum()
         for at in np.random.default_rng(0).choice(len(tuples), max(looks, 0), p=law):

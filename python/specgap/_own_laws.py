@@ -19,8 +19,6 @@ from ._sequential import LAW, STRATA, Formula, Sequential, called, under
 from ._simulated import Simulated
 from .laws import Law
 
-#: Tuples of drafts at all positions up to which a function is summed over all of them.
-_MOST_SUMMED = 200_000
 #: Letters of a law that its definition repeats.
 _MOST_WORDS = 240
 
@@ -182,9 +180,11 @@ def _under(
             return rule.of(p, shown, n), None, None
         if isinstance(rule, Sequential):
             return rule._checked(under(rule, law, p, shown, n), n)
-        if _tuples(law, shown, n, len(p)) <= _MOST_SUMMED / positions:
+        each = -(-samples // positions)
+        # Where that takes no more calls than draws would.
+        if _tuples(law, shown, n, len(p)) <= each:
             try:
-                found = _summed(rule, p, shown, n, law)
+                found = _summed(rule, p, shown, n, law, each)
             except _NotEnumerable:
                 pass
             else:
@@ -193,7 +193,7 @@ def _under(
                     min(float(one), 1.0) for one in (found.membership, found.algorithmic)
                 )
                 return membership, _said(algorithmic), float(found.total_variation)
-        drawn = Simulated(rule, law, -(-samples // positions))
+        drawn = Simulated(rule, law, each)
         drawn.drawn(p, shown, n, position, seed)
         return drawn.rate(position), _said(drawn.seen[position][1]), None
 

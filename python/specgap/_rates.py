@@ -376,7 +376,7 @@ def acceptance(
     :func:`alpha` takes them.
     ``verifier`` is one of :func:`verifiers`, and ``scheme`` a law of drafts for which it is
     lossless; the first such law if not given. ``seed`` is that of rates that are simulated. Of a
-    law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs`` for independent
+    law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs``, ``level-4`` for independent
     drafts, ``optimal`` and ``exact-match`` for all, ``token`` for one draft.
     Returns :class:`Rates`, whose ``kind`` says which these are. Raises :class:`Refused` as
     :func:`alpha` does, and where no rate of rows is computed for so many drafts.

@@ -780,8 +780,8 @@ def gap(
     paired differences; rows must then be full, or be cut to what they list. These are
     :class:`specgap.Sequential`, exact at any vocabulary under laws of independent drafts (of names,
     ``with-replacement`` if nothing else is said); :class:`specgap.Formula`; and functions of
-    ``(p, q, drafts, rng)``, summed over all tuples where these are few, or else drawn, ``samples``
-    outputs over all positions, of which intervals hold the noise. The last two stand under each of
+    ``(p, q, drafts, rng)``, summed over all tuples where that takes no more calls than draws would, or
+    else drawn, ``samples`` outputs over all positions, of which intervals hold the noise. The last two stand under each of
     ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``positions=True`` keeps the table of all positions, which is
     kept in any case if it is small.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of

@@ -314,9 +314,12 @@ def test_rules_of_all_kinds_stand_in_reports(arrays: dict[str, Any]) -> None:
     report = sg.gap(
         arrays, schemes=names, drafts=2, temperature=1.0, samples=16_000,
         verifiers=[
-            levels, overlap, (simulated, "with-replacement"), (drawn, "with-replacement"),
-            (rules.level_4, "stratified"), "rrs", "level-4",
+            levels, overlap, (simulated, "with-replacement"), (drawn, "with-replacement"), "rrs",
         ],
+    )  # fmt: skip
+    summed = sg.gap(
+        arrays, schemes="stratified", drafts=2, temperature=1.0, samples=10**6,
+        verifiers=[(rules.level_4, "stratified"), "level-4"],
     )  # fmt: skip
     mean: dict[str, Any] = {
         "with-replacement/two levels": levels.law(p, q, 2).membership,
@@ -328,7 +331,10 @@ def test_rules_of_all_kinds_stand_in_reports(arrays: dict[str, Any]) -> None:
         ],
     }
     mean["with-replacement/drawn"] = mean["with-replacement/two levels"]
-    mean["stratified/own level_4"] = sg.acceptance("level-4", p, q, 2, "stratified").value
+    four = verifier(summed, "stratified", 2, "own level_4")
+    rates = sg.acceptance("level-4", p, q, 2, "stratified").value
+    assert four["acceptance"]["mean"] == pytest.approx(float(np.mean(rates)), abs=1e-10)
+    assert four["own"]["total_variation_max"] < 1e-12
     for name, rates in mean.items():
         law, rule = name.split("/")
         own = verifier(report, law, 2, rule)["acceptance"]

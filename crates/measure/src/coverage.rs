@@ -79,7 +79,7 @@ fn why(name: VerifierName, scheme: Option<SchemeName>) -> &'static str {
         return "it accepts alpha*, which is measured; its plan is made for i.i.d. drafts alone";
     }
     match scheme.and_then(|scheme| name.on_row(scheme)) {
-        Some(_) => "level is measured there and accepts alpha*; it is measured where rules are named",
+        Some(_) => "level, which accepts alpha*, stands for it unless rules are named",
         None => "its rate is not computed at rows of a log",
     }
 }

@@ -196,6 +196,19 @@ mod tests {
             listed.on(2, &rows).unwrap_err().to_string(),
             "number of rows of q is 2; it must be in 0..=0"
         );
+        // A part alone that draws as a law of the table does is that law, with its rules.
+        let part = |law: &str| RowLaw::parse_json(&format!(r#"{{"scheme": "composed", "law": {law}}}"#));
+        for (law, made) in [
+            (r#"{"law": "with-replacement", "drafts": 2}"#, SchemeName::WITH_REPLACEMENT),
+            (r#"{"law": "with-replacement", "drafts": 2, "avoid_top": 1}"#, SchemeName::COMPOSED),
+            (r#"{"law": "without-replacement", "drafts": 2}"#, SchemeName::WITHOUT_REPLACEMENT),
+        ] {
+            let law = part(law).unwrap();
+            assert_eq!(law.made(), made);
+            assert_eq!(law.on(3, &[vec![0.5, 0.25, 0.25]]).unwrap().name(), made);
+        }
+        let few = part(r#"{"law": "without-replacement", "drafts": 3}"#).unwrap();
+        assert_eq!(few.on(2, &rows[..1]).map(|law| law.name()).ok(), None);
         let none = r#"{"scheme": "composed", "law": {"law": "fixed", "tokens": []}}"#;
         let none = RowLaw::parse_json(none).unwrap();
         assert_eq!(
