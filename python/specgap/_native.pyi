@@ -27,6 +27,8 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "law_for",
+    "law_named",
     "main",
     "optimum",
     "scanned",

@@ -12,8 +12,8 @@ use specgap::cli::HostError;
 use specgap::distribution::{DistributionError, Draft, Softmax, Target};
 use specgap::known::Known;
 use specgap::optimum::row_question;
-use specgap::row::{Row, Rows, Workspace};
 use specgap::problem::Problem;
+use specgap::row::{Row, Rows, Workspace};
 use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{RrsWoSettings, VerifierName, any_of, rate_of_rows};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -350,11 +350,7 @@ fn acceptance<'py>(
 
 /// The law of the drafts that a rule is measured with: the one that is named, or the first that it
 /// has a rate for.
-fn drafts_for(
-    verifier: VerifierName,
-    named: Option<SchemeName>,
-    n: usize,
-) -> PyResult<SchemeName> {
+fn drafts_for(verifier: VerifierName, named: Option<SchemeName>, n: usize) -> PyResult<SchemeName> {
     let fits = |scheme: &SchemeName| scheme.fits(n) && verifier.is_lossless(*scheme, n);
     let first = || {
         let mut all = SchemeName::ALL.into_iter().filter(fits);
@@ -391,7 +387,10 @@ fn by_problem(
         return Err(format!("{scheme} is not made of one draft distribution"));
     };
     let (p, q) = (Target::new(row.rows().target), Draft::new(row.rows().draft));
-    let (p, q) = (p.map_err(|e| format!("p: {e}"))?, q.map_err(|e| format!("q: {e}"))?);
+    let (p, q) = (
+        p.map_err(|e| format!("p: {e}"))?,
+        q.map_err(|e| format!("q: {e}"))?,
+    );
     let problem = Problem::from_law("rows", p, make(q, n)).map_err(|error| error.to_string())?;
     let settings = RrsWoSettings {
         seed,

@@ -158,7 +158,7 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
         r"evaluate\(\) got an unexpected keyword argument 'topk'; did you mean top_k=\?",
     ),
     (
-        lambda log: sg.evaluate(rule, log, 4, "stratified"),
+        lambda log: sg.evaluate(rule, log, 4, "stratified"),  # type: ignore[call-overload]
         TypeError,
         "scheme goes by name: evaluate.verifier, log, 4, scheme='stratified'",
     ),

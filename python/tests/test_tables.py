@@ -231,7 +231,7 @@ def test_a_frame_that_lost_what_its_file_said_says_how_to_say_it(log: str, tmp_p
     asked: dict[str, Any] = {"drafts": 2, "schemes": "top", "verifiers": "exact-match"}
     for lost in ({}, {"vocabulary": 49152}, {"metadata": {"vocabulary": 49152}}):
         with pytest.raises(sg.Refused, match=r"metadata=specgap.Log.open\(path\).metadata"):
-            sg.gap(frame, **lost, **asked)  # type: ignore[arg-type]
+            sg.gap(frame, **lost, **asked)
     report = sg.gap(frame, metadata=sg.Log.open(log).metadata, **asked).to_dict()
     assert report["cells"] == sg.gap(log, **asked).to_dict()["cells"]
     # Lists without a rest need the vocabulary alone.

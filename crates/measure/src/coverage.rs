@@ -94,9 +94,11 @@ fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
                     .into_iter()
                     .any(|&n| scheme.fits(n) && name.is_lossless(*scheme, n))
         };
-        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) = schemes()
-            .filter(asked)
-            .partition(|&scheme| name.on_row(scheme).is_some_and(|row| settings.measures(&row)));
+        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) =
+            schemes().filter(asked).partition(|&scheme| {
+                name.on_row(scheme)
+                    .is_some_and(|row| settings.measures(&row))
+            });
         let why = why(name, without.first().copied());
         let line = || format!("{name} of {} drafts: {why}", enumerated(&without));
         (!with.is_empty() && !without.is_empty()).then(line)

@@ -465,8 +465,7 @@ impl Settings {
                 }
             }
             let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
-            let optimum =
-                |scheme: SchemeName| Some((scheme, row_question(scheme)?));
+            let optimum = |scheme: SchemeName| Some((scheme, row_question(scheme)?));
             let table: Vec<Rule> = rules.iter().map(|(rule, _)| *rule).collect();
             Asked {
                 drafts,

@@ -197,11 +197,21 @@ mod tests {
             "number of rows of q is 2; it must be in 0..=0"
         );
         // A part alone that draws as a law of the table does is that law, with its rules.
-        let part = |law: &str| RowLaw::parse_json(&format!(r#"{{"scheme": "composed", "law": {law}}}"#));
+        let part =
+            |law: &str| RowLaw::parse_json(&format!(r#"{{"scheme": "composed", "law": {law}}}"#));
         for (law, made) in [
-            (r#"{"law": "with-replacement", "drafts": 2}"#, SchemeName::WITH_REPLACEMENT),
-            (r#"{"law": "with-replacement", "drafts": 2, "avoid_top": 1}"#, SchemeName::COMPOSED),
-            (r#"{"law": "without-replacement", "drafts": 2}"#, SchemeName::WITHOUT_REPLACEMENT),
+            (
+                r#"{"law": "with-replacement", "drafts": 2}"#,
+                SchemeName::WITH_REPLACEMENT,
+            ),
+            (
+                r#"{"law": "with-replacement", "drafts": 2, "avoid_top": 1}"#,
+                SchemeName::COMPOSED,
+            ),
+            (
+                r#"{"law": "without-replacement", "drafts": 2}"#,
+                SchemeName::WITHOUT_REPLACEMENT,
+            ),
         ] {
             let law = part(law).unwrap();
             assert_eq!(law.made(), made);

@@ -134,7 +134,10 @@ impl PanelPlot {
             self.plot_of(title, lines).half() + end
         };
         let all: String = self.panels.iter().enumerate().map(panel).collect();
-        format!("% {}\n{all}", super::super::latex::one_line(&self.chart.title))
+        format!(
+            "% {}\n{all}",
+            super::super::latex::one_line(&self.chart.title)
+        )
     }
 }
 
