@@ -72,7 +72,7 @@ def evaluated(target, heads, batches):
 
 def shown(step, metrics):
     """One line of a flat dict."""
-    names = ("acceptance_length", "acceptance_length_one_hot", "overlap_1", "overlap_3")
+    names = ("acceptance_length", "acceptance_length_one_hot", "lost_to_drafter_1")
     told = ", ".join(
         f"{name} {metrics[f'eval/{name}']:.3f} ± {metrics[f'eval/{name}_ci95']:.3f}" for name in names
     )

@@ -14,6 +14,7 @@
                        :func:`compare` two of them
 :func:`evaluate`       whether a verifier of your own is lossless, and how far from the optimum
 :class:`Sequential`    a rule of your own that goes draft by draft, measured exactly
+:class:`Formula`       a rule of which a formula says what it accepts
 :func:`evaluate_block`  a rule of a drafted block; :func:`evaluate_text` of whole texts, state included
 :func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers;
                        :func:`block` of a block
@@ -60,7 +61,7 @@ from ._reports import (
     relaxed,
     tree,
 )
-from ._sequential import Sequential, SequentialLaw
+from ._sequential import Formula, Sequential, SequentialLaw
 
 __all__ = [
     "BlockEvaluation",
@@ -71,6 +72,7 @@ __all__ = [
     "EngineRecord",
     "Evaluation",
     "Figure",
+    "Formula",
     "LawName",
     "Log",
     "LogEvaluation",
@@ -115,7 +117,7 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are asked for.
-_LATER = ("adapters", "hf", "mlx", "rules", "torch")
+_LATER = ("adapters", "carried", "fused", "hf", "kernels", "mlx", "ray", "rules", "sglang", "torch")
 
 
 def __getattr__(name: str) -> Any:
@@ -125,4 +127,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*__all__, *_LATER})

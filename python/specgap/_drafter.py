@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Sequence
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike, count, integers, typed
 from ._drafter_report import DrafterReport
-from ._drafter_rows import Asked, Columns, Law, columns, far, optima
+from ._drafter_rows import Asked, Columns, Law, columns, far, sampled
 from ._errors import Refused
 from ._logs import Log
+from ._shape import widths
 
 _MAGIC = b"specgap drafter 2\n"
 
@@ -51,6 +53,7 @@ def drafter(
     *,
     cut_order: str = "transformers",
     optima: Sequence[int] = (),
+    trees: Sequence[str] = (),
     every: int = 16,
 ) -> Drafter:
     """An accumulator of what a drafter would accept along text that the target wrote.
@@ -68,6 +71,8 @@ def drafter(
     - ``optima``: numbers of drafts n of which alpha\\* is measured too, the most that any lossless
       verifier accepts of n independent drafts of a depth; at one start of ``every`` (on average;
       the same ones in any run).
+    - ``trees``: shapes by depth, such as ``"4x2"`` or ``"prefix-4-2-1"``, of which tokens a round are
+      measured at those starts: children from the strata of q, kept by ``level-4``.
 
     Raises :class:`specgap.Refused` for settings out of range.
 
@@ -87,7 +92,7 @@ def drafter(
     True
     """
     return Drafter(
-        depth, temperature, top_k, top_p, cut_order=cut_order, optima=optima, every=every
+        depth, temperature, top_k, top_p, cut_order=cut_order, optima=optima, trees=trees, every=every
     )
 
 
@@ -109,12 +114,15 @@ class Drafter:
         *,
         cut_order: str = "transformers",
         optima: Sequence[int] = (),
+        trees: Sequence[str] = (),
         every: int = 16,
     ) -> None:
         self.depth = count(depth, "depth", "drafted tokens")
         self.law = _law(temperature, top_k, top_p, cut_order)
         counts = tuple(sorted({count(n, "optima", "drafts") for n in optima}))
         self.optima, self.every = counts, count(every, "every", "starts")
+        self.trees = tuple(dict.fromkeys([trees] if isinstance(trees, str) else trees))
+        self._children = [_shape(tree, self.depth) for tree in self.trees]
         self._sizes: tuple[int, int] | None = None
         self._frames: list[Frame] = []
         self._samples: list[Frame] = []
@@ -148,7 +156,7 @@ class Drafter:
         If a head reads the hidden state of y_(s-1) and puts out ``heads[b, s - 1, j]`` for the j-th
         token after it, then ``draft_logits = heads[:, :-1]``, by the same shift as the target's.
 
-        - ``prompt_id`` [B]: whole numbers; ± are by prompt. ``position``: the place of each token
+        - ``prompt_id`` [B]: whole numbers, or strings, told apart by 63 bits of a hash; ± are by prompt. ``position``: the place of each token
           in its text, [B, T], or of the first one [B]; if not given, counted from the first token
           that is scored.
         - ``mask`` [B, T]: true where a token counts; false at prompts, at padding, and at turns
@@ -197,7 +205,7 @@ class Drafter:
         self._fit(self._settings() | {"sizes": list(sizes)})
         self._sizes = sizes
         self._frames.append(frame)
-        if self.optima:
+        if self.optima or self.trees:
             self._sample(asked, prompts, places)
 
     def _asked(
@@ -243,7 +251,7 @@ class Drafter:
                 "tokens", b, t,
             )  # fmt: skip
         own = np.where(scored, own, -1)
-        prompts = _wholes(prompt_id, "prompt_id", (batch,))
+        prompts = _wholes(_told(prompt_id), "prompt_id", (batch,))
         places = _places(position, scored)
         # How many tokens follow without a gap, the first included.
         run = np.zeros((batch, length + 1), dtype=np.int64)
@@ -298,7 +306,7 @@ class Drafter:
         return f"{words}, cut_order {self.law.cut_order}" if words else ""
 
     def _sample(self, asked: Asked, prompts: Any, places: Any) -> None:
-        """alpha* at some whole starts."""
+        """alpha* at some whole starts, and what each level of a tree keeps."""
         prompt = np.broadcast_to(prompts[:, None], places.shape)
         starts = (asked.known == self.depth) & (_mixed(prompt, places) % self.every == 0)
         if starts.any():
@@ -306,7 +314,7 @@ class Drafter:
                 {
                     "prompt": prompt[starts],
                     "position": places[starts],
-                    "value": optima(asked, starts, self.optima),
+                    "value": sampled(asked, starts, self.optima, self._children),
                 }
             )
 
@@ -350,6 +358,7 @@ class Drafter:
             "top_p": self.law.top_p,
             "cut_order": self.law.cut_order,
             "optima": list(self.optima),
+            "trees": list(self.trees),
             "every": self.every,
             "sizes": None if self._sizes is None else list(self._sizes),
         }
@@ -414,6 +423,7 @@ class Drafter:
                 head["top_p"],
                 cut_order=head.get("cut_order", "transformers"),
                 optima=head["optima"],
+                trees=head.get("trees", ()),
                 every=head["every"],
             )
             made._sizes = None if head["sizes"] is None else tuple(head["sizes"])
@@ -585,6 +595,32 @@ def _refuse_mixture(target: Any, draft: Any) -> None:
             "to the other's device",
             "draft_logits",
         )
+
+
+def _told(prompt_id: Any) -> Any:
+    """Strings as numbers, the same in every process."""
+    if hasattr(prompt_id, "is_cuda") or isinstance(prompt_id, range):
+        return prompt_id
+    names = np.asarray(prompt_id)
+    if names.dtype.kind != "U" and not (
+        names.dtype.kind == "O" and all(isinstance(one, str) for one in names.flat)
+    ):
+        return prompt_id
+    hashes = [hashlib.blake2b(str(one).encode(), digest_size=8).digest() for one in names.flat]
+    found = [int.from_bytes(one, "little") >> 1 for one in hashes]
+    return np.array(found, dtype=np.int64).reshape(names.shape)
+
+
+def _shape(tree: str, depth: int) -> tuple[int, ...]:
+    """Children of a node at each level."""
+    found = widths(tree)
+    if found is None or len(found) > depth:
+        raise Refused(
+            f"trees: {tree!r} has {0 if found is None else len(found)} levels, and depth is {depth}; give "
+            "shapes of at most that, such as '4x2' or 'prefix-4-2-1'",
+            "trees",
+        )
+    return found
 
 
 def _wholes(array: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,11 @@ Frame = dict[str, NDArray[Any]]
 
 #: Standard errors of surprise beyond which a text hardly is the target's.
 _SURPRISED = 4.0
+
+#: Estimates of :meth:`DrafterReport.metrics` where nothing else is asked for.
+_FEW = (
+    "acceptance_length", "acceptance_length_one_hot", "lost_to_vocabulary_1", "lost_to_drafter_1",
+)  # fmt: skip
 
 #: What is printed of each number; ``_d`` is a depth, ``_k`` a number of drafts.
 DEFINITIONS = {
@@ -48,6 +53,10 @@ DEFINITIONS = {
     "i) = E[min over 0 <= j <= i of R_j], R_j the product of q(y)/p(y) over the first j depths",
     "acceptance_length_greedy_block": "1 + E[tau] of one round with greedy block verification: "
     "P(tau >= i) = E[min(1, R_i)]",
+    "acceptance_length_tree_t": "1 + E[tau], on a sample of starts, of a tree t with so many children "
+    "of a node at each depth, drawn from the strata of q and kept by level-4: E[tau] is the sum over i "
+    "of E[product over d <= i of s_d], s_d how often a child is accepted where the text's token is put "
+    "out",
     "acceptance_marginal_d": "E[a_d] of sampled drafts along the text, whether or not earlier "
     "ones were accepted",
     "acceptance_joint_d": "P(tau >= d) of sampled drafts, E[product of a_1 .. a_d]: the first d "
@@ -269,6 +278,7 @@ class DrafterReport(Report):
                 }
             )
         self.optima = self._optima(sample)
+        self.trees = self._trees(sample)
         self.per_call, self.best = self._replays(known, costs)
 
     def _surprise(self) -> dict[str, float]:
@@ -297,6 +307,16 @@ class DrafterReport(Report):
         return {
             n: [sums.mean(values[:, d, k]) for d in range(self.depth)]
             for k, n in enumerate(self.settings["optima"])
+        }
+
+    def _trees(self, sample: Frame | None) -> dict[str, Estimate]:
+        if sample is None:
+            return {}
+        sums, first = _Sums(sample["prompt"]), len(self.settings["optima"])
+        shares = sample["value"][:, :, first:]
+        return {
+            tree: sums.mean(np.cumprod(shares[:, :, at], 1).sum(1)).shifted(1)
+            for at, tree in enumerate(self.settings["trees"])
         }
 
     def _replays(
@@ -362,6 +382,8 @@ class DrafterReport(Report):
         for kind in KINDS[1:]:
             yield f"acceptance_length_{kind.replace('-', '_')}", self.lengths[kind]
         yield "acceptance_length_one_hot_by_means", self.by_means["one-hot"]
+        for tree, estimate in self.trees.items():
+            yield f"acceptance_length_tree_{tree}", estimate
         for d, numbers in enumerate(self._depths, 1):
             for name, estimate in numbers.items():
                 yield f"{name}_{d}", estimate
@@ -373,24 +395,42 @@ class DrafterReport(Report):
         for one in self.best:
             yield f"speedup_at_{one['cost_ratio']:g}", one["speedup"]
 
-    def metrics(self, prefix: str = "") -> dict[str, float]:
+    def metrics(
+        self, prefix: str = "", only: Literal["few", "all"] | Sequence[str] = "few"
+    ) -> dict[str, float]:
         """A flat dict of floats, as loggers take it: each estimate by its name, and ``NAME_ci95``,
         half of its 95% interval. Names are those of ``definitions``, a number in place of d, k, n
-        or c.
+        or c. ``only`` the few that a panel has room for, if nothing else is said: acceptance lengths of
+        sampled and one-hot drafts and of trees, what the first depth loses to the vocabulary and to the
+        drafter, tokens a call at K, the best lengths, surprise and tokens; ``"all"``; or names.
 
         >>> # writer.add_scalar for each item, trainer.log(report.metrics("eval/")), wandb.log(..)
         """
         found: dict[str, float] = {}
         for name, estimate in self._estimates():
-            found[f"{prefix}{name}"] = estimate.mean
-            found[f"{prefix}{name}_ci95"] = estimate.half
+            found[name], found[f"{name}_ci95"] = estimate
         for one in self.best:
-            found[f"{prefix}best_length_at_{one['cost_ratio']:g}"] = float(one["length"])
-        found[f"{prefix}surprise_z"] = self.surprise["z"]
-        found[f"{prefix}tokens"] = float(self.tokens)
-        found[f"{prefix}prompts"] = float(self.prompts)
-        found[f"{prefix}starts"] = float(self.starts_counted)
-        return found
+            found[f"best_length_at_{one['cost_ratio']:g}"] = float(one["length"])
+        found["surprise_z"] = self.surprise["z"]
+        found["tokens"] = float(self.tokens)
+        found["prompts"] = float(self.prompts)
+        found["starts"] = float(self.starts_counted)
+        if only == "few":
+            of_costs = [name for name in found if "_at_" in name and not name.endswith("_ci95")]
+            trees = [f"acceptance_length_tree_{tree}" for tree in self.trees]
+            last = f"tokens_per_call_{self.depth}"
+            kept = [*_FEW, *trees, *([last] if last in found else []), *of_costs, "surprise_z", "tokens"]
+        else:
+            kept = list(found) if only == "all" else [only] if isinstance(only, str) else list(only)
+        chosen: dict[str, float] = {}
+        for name in kept:
+            if name not in found:
+                self.definition(name)
+                raise ValueError(f"only: this report has no {name}; it has {', '.join(found)}")
+            chosen[f"{prefix}{name}"] = found[name]
+            if f"{name}_ci95" in found:
+                chosen[f"{prefix}{name}_ci95"] = found[f"{name}_ci95"]
+        return chosen
 
     def definition(self, name: str) -> str:
         """What a number of :meth:`metrics` is, by its name without the prefix.
@@ -406,10 +446,12 @@ class DrafterReport(Report):
         for ending in ("_d", "_k", "_c"):
             if f"{stem}{ending}" in self.definitions:
                 return self.definitions[f"{stem}{ending}"]
+        if name.startswith("acceptance_length_tree_"):
+            return self.definitions["acceptance_length_tree_t"]
         if stem.startswith("alpha_star"):
             return self.definitions["alpha_star_n_d"]
         raise ValueError(
-            f"name: there is no number {name!r}; metrics() has {', '.join(self.metrics())}"
+            f"name: there is no number {name!r}; metrics(only='all') has {', '.join(self.metrics(only='all'))}"
         )
 
     def by_depth(self) -> dict[str, Floats]:

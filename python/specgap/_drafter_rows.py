@@ -7,13 +7,14 @@ and columns alone cross to the host. In NumPy they are found row by row in doubl
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import typed, widened
+from .rules import level_share
 
 #: Columns [N], of the target's row and of the token at a position.
 OF_TARGET = ("logp", "entropy", "square", "logp_before", "logp_after", "coverage")
@@ -399,23 +400,60 @@ def _by_numpy(asked: Asked) -> Columns:
 # --- optima --------------------------------------------------------------------------------------
 
 
-def optima(asked: Asked, starts: NDArray[np.bool_], counts: tuple[int, ...]) -> NDArray[np.float64]:
-    """alpha* of independent drafts at starts, [M, K, len(counts)], in the order of
-    ``numpy.nonzero``."""
+def sampled(
+    asked: Asked,
+    starts: NDArray[np.bool_],
+    counts: tuple[int, ...],
+    trees: Sequence[tuple[int, ...]],
+) -> NDArray[np.float64]:
+    """At starts, by depth: alpha* of so many independent drafts, and of each tree how often the children
+    of its level accept one where the text's token is put out (0 below its levels). [M, K, ..], in the
+    order of ``numpy.nonzero``."""
     depth = asked.draft.shape[2]
     places = list(zip(*np.nonzero(starts)))
-    found = np.full((len(places), depth, len(counts)), np.nan)
+    found = np.zeros((len(places), depth, len(counts) + len(trees)))
     of_torch = type(asked.target).__module__.partition(".")[0] == "torch"
-    one = _optima_by_torch if of_torch else _optima_by_numpy
-    for row, (b, t) in enumerate(places):
-        found[row] = one(asked, int(b), int(t), counts)
+    rows = _rows_by_torch if of_torch else _rows_by_numpy
+    for place, (b, t) in enumerate(places):
+        p, q = rows(asked, int(b), int(t))
+        if counts:
+            found[place, :, : len(counts)] = _optima(p, q, counts)
+        if trees:
+            shares = _shares(p, q, asked.tokens[b, t : t + depth], trees)
+            found[place, :, len(counts) :] = shares
     return found
 
 
-def _optima_by_torch(asked: Asked, b: int, t: int, counts: tuple[int, ...]) -> Any:
+def _optima(p: Any, q: Any, counts: tuple[int, ...]) -> Any:
+    if isinstance(p, np.ndarray):
+        from ._rates import alpha
+
+        return np.stack([alpha(p, q, n).value for n in counts], -1)
+    alpha_star = importlib.import_module("specgap.torch").alpha_star
+    return alpha_star(p, q, list(counts)).cpu().double().numpy()
+
+
+def _shares(
+    p: Any, q: Any, tokens: NDArray[np.int64], trees: Sequence[tuple[int, ...]]
+) -> NDArray[np.float64]:
+    rows = [one if isinstance(one, np.ndarray) else one.cpu().double().numpy() for one in (p, q)]
+    found = np.zeros((len(tokens), len(trees)))
+    for j, token in enumerate(tokens):
+        p, q = (one[j] / one[j].sum() for one in rows)
+        known: dict[int, float] = {}
+        for at, widths in enumerate(trees):
+            if j < len(widths):
+                n = widths[j]
+                if n not in known:
+                    known[n] = level_share(p, q, n, int(token))
+                found[j, at] = known[n]
+    return found
+
+
+def _rows_by_torch(asked: Asked, b: int, t: int) -> tuple[Any, Any]:
+    """p and q of a start, [K, V]."""
     import torch
 
-    alpha_star = importlib.import_module("specgap.torch").alpha_star
     depth = asked.draft.shape[2]
     dtype = (
         torch.float64 if torch.float64 in (asked.target.dtype, asked.draft.dtype) else torch.float32
@@ -431,12 +469,10 @@ def _optima_by_torch(asked: Asked, b: int, t: int, counts: tuple[int, ...]) -> A
         if asked.ids is not None:
             ids = torch.from_numpy(asked.ids).to(q.device)
             q = torch.zeros_like(p).index_copy_(-1, ids, q)
-        return alpha_star(p, q, list(counts)).cpu().double().numpy()
+        return p, q
 
 
-def _optima_by_numpy(asked: Asked, b: int, t: int, counts: tuple[int, ...]) -> Any:
-    from ._rates import alpha
-
+def _rows_by_numpy(asked: Asked, b: int, t: int) -> tuple[Any, Any]:
     (target, kind), (draft, draft_kind) = (
         typed(asked.target, "target_logits"),
         typed(asked.draft, "draft_logits"),
@@ -447,4 +483,4 @@ def _optima_by_numpy(asked: Asked, b: int, t: int, counts: tuple[int, ...]) -> A
     for j in range(depth):
         row = _softmax(widened(draft[b, t, j], draft_kind), asked.law.temperature)
         q[j, slice(None) if asked.ids is None else asked.ids] = row
-    return np.stack([alpha(p, q, n).value for n in counts], -1)
+    return p, q

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -47,8 +48,45 @@ def _spelled(message: str) -> str:
         elif keyword not in _keywords():
             first += f"--{setting}{rest}"
         else:
-            first += keyword + "=" + (f'"{value}"' if value[:1].islower() else value) + rest
+            # Of something that is wrong with all of it no value stands.
+            equals = "" if not value and not first and rest.startswith(":") else "="
+            first += keyword + equals + (f'"{value}"' if value[:1].islower() else value) + rest
     return first
+
+
+#: Keywords that mean one thing, of which a call has one.
+_ALIKE = (
+    ("n", "drafts"),
+    ("scheme", "schemes", "law", "laws"),
+    ("verifier", "verifiers", "rule", "rules"),
+    ("topology", "tree", "trees"),
+)
+
+
+def by_any_name(call: _Call) -> _Call:
+    """A decorator: a keyword by which another call knows the same thing is read as this call's own, and
+    of one that none has the message names the nearest."""
+    own = inspect.signature(call).parameters
+    open_ended = any(one.kind is one.VAR_KEYWORD for one in own.values())
+
+    @functools.wraps(call)
+    def read(*args: Any, **given: Any) -> Any:
+        for name in [name for name in given if name not in own]:
+            meant = [one for group in _ALIKE if name in group for one in group if one in own]
+            if len(meant) == 1 and meant[0] not in given:
+                given[meant[0]] = given.pop(name)
+            elif not open_ended:
+                raise unexpected(call.__name__, name, own)
+        return call(*args, **given)
+
+    return cast("_Call", read)
+
+
+def unexpected(call: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error of a keyword that a call does not have."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    meant = f"; did you mean {near[0]}=?" if near else ""
+    return TypeError(f"{call}() got an unexpected keyword argument {name!r}{meant}")
 
 
 class Refused(ValueError):

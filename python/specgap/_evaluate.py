@@ -20,8 +20,8 @@ with its probability. Everything else is simulated.
 
 from __future__ import annotations
 
-import functools
 import html
+import inspect
 import itertools
 import math
 import os
@@ -31,29 +31,30 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, as_double, count, typed
-from ._errors import Refused
+from ._drafting import Drawer, Floats, Integers
+from ._drafting import drawer as drawer_of_table
+from ._errors import Refused, by_any_name, unexpected
 from ._logs import Log, LogLike, PathLike
-from ._names import LawName, RuleName
+from ._names import LawName
 from ._problems import save_problem
 from ._progress import Progress, shown
-from ._sequential import Sequential, SequentialLaw, refuse_law
+from ._sequential import LAW, Rivals, Sequential, SequentialLaw, refuse_law, under
 from ._tables import is_table
-from .laws import MOST_TUPLES, Law, given
+from .laws import MOST_TUPLES, Law, given, without_padding
 
 if TYPE_CHECKING:
     from ._evaluate_log import LogEvaluation
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Integers: TypeAlias = "NDArray[np.int64]"
 _Result = TypeVar("_Result")
 Verifier: TypeAlias = "Callable[[Floats, Floats, Integers, Branching], Any]"
 
 #: Runs of a verifier that an exact sum may take.
 _MOST_RUNS = 400_000
+#: Entries of the laws of all tuples' outputs: 0.4 GB.
+_MOST_ENTRIES = 50_000_000
 #: Decisions of one run: a rule that loops until a coin falls may make any number of them, and
 #: where each run goes one round further than the last all of them take the square of this.
 _MOST_DECISIONS = 1_000
@@ -299,9 +300,11 @@ def _outcome(result: Any, vocabulary: int, drafts: int) -> _Outcome:
 class _Rule:
     """A verifier, called with one pair of rows."""
 
-    def __init__(self, verifier: Verifier, p: Floats, q: Floats | None) -> None:
+    def __init__(
+        self, verifier: Verifier, p: Floats, q: Floats | None, most: int = _MOST_RUNS
+    ) -> None:
         self.verifier, self.p, self.q = verifier, p, q
-        self.runs = 0
+        self.runs, self.most = 0, most
 
     def __call__(self, drafts: Integers, rng: Branching) -> _Outcome:
         self.runs += 1
@@ -314,8 +317,8 @@ class _Rule:
         """All outcomes, with their probabilities."""
 
         def run(rng: _Exploring) -> _Outcome:
-            if self.runs > _MOST_RUNS:
-                raise _NotEnumerable(f"its outcomes take more than {_MOST_RUNS:,} runs")
+            if self.runs > self.most:
+                raise _NotEnumerable(f"its outcomes take more than {self.most:,} runs")
             return self(drafts, rng)
 
         for rng, found in _explored(run):
@@ -378,14 +381,23 @@ def _listed(
     drawn = _native.DraftLaw(scheme, [float(x) for x in q], n)
     if drawn.count > MOST_TUPLES:
         raise _NotEnumerable(f"{drawn.count:,.0f} tuples of drafts are too many to list")
-    return drawn.tuples()
+    return without_padding(*drawn.tuples())
 
 
 def _summed(
-    verifier: Verifier, p: Floats, q: Floats | None, n: int, scheme: str | Law
+    verifier: Verifier,
+    p: Floats,
+    q: Floats | None,
+    n: int,
+    scheme: str | Law,
+    most: int = _MOST_RUNS,
 ) -> _Exact:
     tuples, probabilities = _listed(q, n, scheme, len(p))
-    rule = _Rule(verifier, p, q)
+    if len(tuples) * len(p) > _MOST_ENTRIES:
+        raise _NotEnumerable(
+            f"laws of {len(tuples):,} tuples of drafts over {len(p):,} tokens are too many to keep"
+        )
+    rule = _Rule(verifier, p, q, most)
     laws = np.zeros((len(tuples), len(p)))
     algorithmic = membership = 0.0
     for at, (drafts, probability) in enumerate(zip(tuples, probabilities)):
@@ -397,7 +409,7 @@ def _summed(
     if distance > _TOLERANCE:
         # Summed of one draw of its own random numbers a lossless rule seems this far off, and as often
         # as that a second look at a tuple differs: missing all of them has probability 1e-6.
-        left = (_MOST_RUNS - rule.runs) * len(tuples) // rule.runs
+        left = (most - rule.runs) * len(tuples) // rule.runs
         looks = min(500, left, 1 + int(14.0 / distance))
         law = probabilities / probabilities.sum()
         for at in np.random.default_rng(0).choice(len(tuples), max(looks, 0), p=law):
@@ -411,11 +423,11 @@ def _of_sequential(
 ) -> list[_Exact]:
     """A rule that goes draft by draft, by sums over the vocabulary."""
     refuse_law(rule.name, scheme)
-    if isinstance(scheme, Law):
-        each = [rule.each(*pair) for pair in zip(p, q)]
-        found = SequentialLaw(*(np.stack(column) for column in zip(*each)))
-    else:
+    if scheme == LAW:
         found = rule.law(p, q, n)
+    else:
+        each = [under(rule, scheme, *pair, n) for pair in zip(p, q)]
+        found = SequentialLaw(*(np.stack(column) for column in zip(*each)))
     none = np.zeros((0, n), dtype=np.int64)
     return [
         _Exact(
@@ -638,35 +650,12 @@ def _distance_at_least(p: Floats, q: Floats, outputs: list[tuple[int, int]]) -> 
     return best
 
 
-def draw(q: Floats, n: int, scheme: str, generator: np.random.Generator) -> Integers:
-    """n drafts from q by a law of drafts."""
-    size = len(q)
-    if scheme == "with-replacement":
-        return generator.choice(size, n, p=q).astype(np.int64)
-    if scheme == "top":
-        return np.argsort(-q, kind="stable")[:n].astype(np.int64)
-    if scheme == "without-replacement":
-        if np.count_nonzero(q) < n:
-            raise ValueError(f"{n} distinct drafts need as many tokens with q > 0")
-        # The first n of exponential clocks.
-        with np.errstate(divide="ignore"):
-            clocks = np.where(q > 0, generator.exponential(size=size) / q, np.inf)
-        return np.argsort(clocks, kind="stable")[:n].astype(np.int64)
-    tuples, probabilities = _native.DraftLaw(scheme, [float(x) for x in q], n).tuples()
-    drawn: Integers = tuples[
-        int(generator.choice(len(tuples), p=probabilities / probabilities.sum()))
-    ]
-    return drawn
-
-
-def drawer(
-    q: Floats | None, n: int, scheme: str | Law, vocabulary: int
-) -> Callable[[np.random.Generator], Integers]:
+def drawer(q: Floats | None, n: int, scheme: str | Law, vocabulary: int) -> Drawer:
     """Draws n drafts by a law."""
     if isinstance(scheme, Law):
         return scheme.drawer(q, n, vocabulary)
     assert q is not None
-    return functools.partial(draw, q, n, scheme)
+    return drawer_of_table(q, n, scheme)
 
 
 def typical(p: Floats, q: Floats | None) -> Floats:
@@ -839,7 +828,7 @@ def _shown(
     p: Floats, q: Floats | None, n: int | None, law: Law
 ) -> tuple[list[Floats | None], int]:
     """What a verifier is shown as q at each row, and how many drafts there are."""
-    if q is None or law.is_independent:
+    if q is None or not law.is_of_rows and law.is_independent:
         law.drawn_from(q)
     qs = [law.shown(None if q is None else q[row], row) for row in range(len(p))]
     if law.is_sampled:
@@ -988,8 +977,8 @@ def _own_counterexample(
 
 def _frequencies(
     verifier: Verifier, p: Floats, q: Floats, n: int, scheme: str, seed: int
-) -> tuple[Integers, Floats]:
-    tuples, _ = _native.DraftLaw(scheme, [float(x) for x in q], n).tuples()
+) -> tuple[Integers | list[Integers], Floats]:
+    tuples, _ = _listed(q, n, scheme, len(p))
     rule, rng = _Rule(verifier, p, q), _Drawing(np.random.default_rng(seed))
     laws = np.zeros((len(tuples), len(p)))
     for at, drafts in enumerate(tuples):
@@ -1015,11 +1004,13 @@ def evaluate(
     tolerance: float = _TOLERANCE,
     seed: int = 0,
     temperature: float | None = None,
-    compare: RuleName | Sequence[RuleName] | None = None,
+    compare: Rivals = None,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
     cut_order: str | None = None,
+    vocabulary: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
     threads: int = 0,
     progress: Progress = None,
 ) -> LogEvaluation: ...
@@ -1043,7 +1034,8 @@ def evaluate(
 ) -> Evaluation: ...
 
 
-def evaluate(  # type: ignore[misc]  # n stands third where p is a log
+@by_any_name  # type: ignore[misc]  # n stands third where p is a log
+def evaluate(
     verifier: Verifier,
     p: ArrayLike,
     q: ArrayLike = None,
@@ -1082,7 +1074,10 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     ``samples`` outputs are drawn over all positions: acceptance is averaged over the law of the
     output where one is returned, and made less noisy by what ``rrs`` accepts of the same drafts.
     Every number has an interval over prompts, the gap to alpha* and the differences to the rules
-    that ``compare`` names are paired by position. Returns a :class:`specgap.LogEvaluation`.
+    of ``compare`` are paired by position: names, and rules of your own (functions are drawn too,
+    :class:`specgap.Formula` is what it says). ``(rule, law)`` says whose drafts one gets; else they are
+    those of the verifier, or of a name that is not for these, its own, which its label then tells.
+    Returns a :class:`specgap.LogEvaluation`.
 
     ``scheme`` may be a law of :mod:`specgap.laws`, whose tuples are listed, or drawn where they are
     too many: composed laws (q is the draft's row), independent drafts (leave q out; q is [n, V],
@@ -1114,11 +1109,19 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
         )
     if isinstance(p, (str, os.PathLike, Log, Mapping)) or (np.ndim(q) == 0 and is_table(p)):
         if q is not None and n is not None:
-            raise TypeError("evaluate(verifier, log, n): a log has both rows, and n is one number")
+            cure = ""
+            if isinstance(n, (str, Law)):
+                cure = f"; scheme goes by name: evaluate(verifier, log, {q}, scheme={n!r})"
+            raise TypeError(
+                f"evaluate(verifier, log, n): a log has both rows, and n is one number{cure}"
+            )
         if counterexample is not None:
             raise TypeError("counterexample: of rows alone, evaluate(verifier, p, q, n)")
         from ._evaluate_log import evaluate_log
 
+        known = inspect.signature(evaluate_log).parameters
+        for wrong in [one for one in on_log if one not in known]:
+            raise unexpected("evaluate", wrong, known)
         asked = q if n is None else n
         if law is None and asked is None:
             asked = 1

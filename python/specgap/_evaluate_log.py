@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._drafting import Floats
+from ._errors import Refused
 from ._evaluate import (
-    Floats,
-    Integers,
     Lossless,
     Verifier,
-    _by_rank,
-    _Drawing,
     _NotEnumerable,
-    _Rule,
     _summed,
-    draw,
-    drawer,
     own_optimum,
     tv_words,
-    typical,
     without_nan,
 )
 from ._logs import LogLike, opened
-from ._names import LawName, RuleName
+from ._names import LawName
 from ._progress import Progress, shown
-from ._reports import _asked, _names, _numbers, _of_logs
-from ._sequential import LAW, Sequential, refuse_law
-from .laws import Law
+from ._own_laws import drafts_of
+from ._reports import _asked, _numbers, _of_logs
+from ._simulated import Simulated
+from ._sequential import LAW, Formula, Rivals, Sequential, called, refuse_law, under
+from .laws import Law, given
 
 #: A mean over positions, and its interval of 95% over prompts.
 Interval = tuple[float, float, float]
@@ -42,12 +39,6 @@ Interval = tuple[float, float, float]
 #: What the rule is called while it is measured: a name that no rule of the table has, as examples
 #: of these in :mod:`specgap.rules` are called as they are.
 _CALLED = "the rule"
-#: Cells of the test whether the output's law is p.
-_CELLS = 8
-#: Weight of what had to come up, so that the first bets are small.
-_PRIOR = 8.0
-
-
 @dataclass(frozen=True)
 class LogEvaluation:
     """What a verifier of one's own does on a log. Acceptance, alpha*, gap and differences are
@@ -134,113 +125,15 @@ class LogEvaluation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-class _Simulated:
-    """A rule that is drawn at every position. What it accepts is averaged over the law of its
-    output where it returns one. Of i.i.d. drafts what recursive rejection accepts of the same
-    drafts, whose mean is known, takes away the noise that the two have in common."""
-
-    def __init__(self, verifier: Verifier, scheme: str | Law, each: int) -> None:
-        self.verifier, self.scheme = verifier, scheme
-        # Two halves.
-        self.each = 2 * max((each + 1) // 2, 2)
-        #: By position: of each half its acceptance and how it goes with the control, algorithmic
-        #: acceptance, and in what cells outputs fell, beside p there.
-        self.seen: dict[int, tuple[Floats, float, list[tuple[Floats, Floats]]]] = {}
-
-    def __call__(
-        self, p: Floats, q: Floats, n: int, position: int, seed: int
-    ) -> tuple[float, None, None]:
-        # What rows lack of 1 by rounding.
-        p, q = p / p.sum(), q / q.sum()
-        return self.drawn(p, q, n, position, seed)
-
-    def drawn(
-        self, p: Floats, q: Floats, n: int, position: int, seed: int
-    ) -> tuple[float, None, None]:
-        """The same of distributions; q is what the rule is shown."""
-        generator = np.random.default_rng(seed)
-        rule, rng = _Rule(self.verifier, p, q), _Drawing(generator)
-        one = typical(p, q)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(one > 0, np.log(p) - np.log(one), np.inf)
-        cells = [_by_rank(np.where(p > 0, ratio, -np.inf), p, _CELLS), _by_rank(-p, p, _CELLS)]
-        came = np.zeros((len(cells), self.each, _CELLS))
-        hits, claims = np.zeros(self.each), np.zeros(self.each)
-        tuples: Integers | list[Integers]
-        if isinstance(self.scheme, Law):
-            draws = drawer(q, n, self.scheme, len(p))
-            tuples = [draws(generator) for _ in range(self.each)]
-        elif self.scheme == LAW:
-            tuples = generator.choice(len(q), (self.each, n), p=q).astype(np.int64)
-        else:
-            tuples = np.stack([draw(q, n, self.scheme, generator) for _ in range(self.each)])
-        for at, drafts in enumerate(tuples):
-            found = rule(drafts, rng)
-            claims[at] = math.nan if found.accepted is None else found.accepted
-            if found.law is None:
-                hits[at] = found.token in drafts
-                for own, cell in zip(came, cells):
-                    own[at, cell[found.token]] = 1.0
-            else:
-                hits[at] = found.law[np.unique(drafts)].sum()
-                for own, cell in zip(came, cells):
-                    own[at] = np.bincount(cell, weights=found.law, minlength=_CELLS)
-        masses: list[Floats] = [
-            np.bincount(cell, weights=p, minlength=_CELLS).astype(np.float64) for cell in cells
-        ]
-        control, mean = 0.0 * hits, 0.0
-        if self.scheme == LAW:
-            control, mean = _rejection(p, q, np.asarray(tuples))
-        self.seen[position] = (
-            _halves(hits, control, mean), float(claims.mean()), list(zip(came, masses))
-        )
-        # Of all positions together it is known better: :meth:`rates`.
-        return min(max(float(hits.mean()), 0.0), 1.0), None, None
-
-    def rates(self, positions: Sequence[int]) -> Floats:
-        """Acceptance at positions: the mean of hits, less what the control says of their noise. How
-        much it says is told by the other halves of all positions, so that the mean has no bias, and
-        few draws a position are enough."""
-        halves = np.array([self.seen[position][0] for position in positions])
-        _, _, products, squares = halves.sum(axis=0).T
-        slopes = np.where(squares > 1e-12, products / np.maximum(squares, 1e-12), 0.0)[::-1]
-        rates: Floats = (halves[:, :, 0] - slopes * halves[:, :, 1]).mean(axis=1)
-        return rates
-
-    def e_value(self) -> float:
-        """Evidence against losslessness: what bets on the cells of outputs come to, each of which
-        has mean 1 if outputs are drawn from p. Positions in their order, at most at any time."""
-        capitals = np.zeros(2)
-        best = 0.0
-        tallies = np.full((2, 2, _CELLS), _PRIOR / _CELLS)
-        for _, (_, _, partitions) in sorted(self.seen.items()):
-            for at in range(self.each):
-                for k, (came, masses) in enumerate(partitions):
-                    tilt = tallies[k, 0] / tallies[k, 1]
-                    mean = float(masses @ tilt)
-                    if mean > 0.0:
-                        # A part is kept back, so that nothing is ever lost for good.
-                        capitals[k] += math.log(0.1 + 0.9 * float(came[at] @ tilt) / mean)
-                    tallies[k, 0] += came[at]
-                    tallies[k, 1] += masses
-                peak = float(capitals.max())
-                now = peak + math.log(float(np.exp(capitals - peak).mean()))
-                best = max(best, now)
-        return math.exp(min(best, 700.0))
-
-
-class _OnOwnLaw(_Simulated):
+class _OnOwnLaw(Simulated):
     """A rule under a law of one's own: summed where the law lists no more tuples than would be
-    drawn, or the rule goes draft by draft; else drawn. alpha* and what named rules accept are of
-    that law."""
+    drawn, or the rule goes draft by draft; else drawn. alpha* is of that law."""
 
-    def __init__(
-        self, verifier: Verifier, law: Law, each: int, n: int | None, names: Sequence[str]
-    ) -> None:
+    def __init__(self, verifier: Verifier, law: Law, each: int, n: int | None) -> None:
         super().__init__(verifier, law, each)
-        self.law, self.n, self.names = law, n, names
-        #: By position: alpha*, what named rules accept, and total variation where it was summed.
-        self.found: dict[int, tuple[float, list[float], float | None]] = {}
+        self.law, self.n = law, n
+        #: By position: alpha*, and total variation where it was summed.
+        self.found: dict[int, tuple[float, float | None]] = {}
         #: The most drafts of any position.
         self.drafts = 0
 
@@ -251,11 +144,8 @@ class _OnOwnLaw(_Simulated):
         shown = self.law.shown(q, position)
         assert shown is not None
         best = own_optimum(p, shown, self.law)[0]
-        rates: list[float] = []
         if not self.law.is_sampled:
-            law = self.law.at(shown, len(p))
-            n = self.law.drafts(self.n, law.drafts)
-            rates = [law.acceptance(name, [float(x) for x in p])[0] for name in self.names]
+            n = self.law.drafts(self.n, self.law.at(shown, len(p)).drafts)
         self.drafts = max(self.drafts, n)
         summed = self._exactly(p, shown, n)
         away = None
@@ -264,13 +154,13 @@ class _OnOwnLaw(_Simulated):
         else:
             rate, algorithmic, away = summed
             self.seen[position] = np.array([[rate, 0.0, 0.0, 0.0]] * 2), algorithmic, []
-        self.found[position] = best, rates, away
+        self.found[position] = best, away
         mean = float(self.seen[position][0][:, 0].mean())
         return min(max(mean, 0.0), 1.0), None, None
 
     def _exactly(self, p: Floats, shown: Floats, n: int) -> tuple[float, float, float] | None:
         if isinstance(self.verifier, Sequential):
-            law = self.verifier.each(p, shown)
+            law = under(self.verifier, self.law, p, shown, n)
             return float(law.membership), float(law.algorithmic), float(law.total_variation)
         if self.law.is_sampled or self.law.at(shown, len(p)).count > self.each:
             return None
@@ -281,30 +171,108 @@ class _OnOwnLaw(_Simulated):
         return found.membership, found.algorithmic, found.total_variation
 
 
-def _rejection(p: Floats, q: Floats, tuples: Integers) -> tuple[Floats, float]:
-    """What recursive rejection accepts given each tuple, and its mean over i.i.d. drafts."""
-    missed, all_missed = np.ones(len(tuples)), 1.0
-    left = p
-    for column in tuples.T:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            keep = np.where(q > 0, np.minimum(1.0, left / q), 0.0)
-        missed *= 1.0 - keep[column]
-        all_missed *= float((q * (1.0 - keep)).sum())
-        rest = np.maximum(left - q, 0.0)
-        total = float(rest.sum())
-        left = rest / total if total > 0.0 else left
-    return 1.0 - missed, 1.0 - all_missed
+class _Known:
+    """What a rule accepts where no draw is needed: by position."""
+
+    def __init__(self, rate: Callable[[Floats, Floats, int, int], float]) -> None:
+        self._rate = rate
+        self._seen: dict[int, float] = {}
+
+    def __call__(self, p: Floats, q: Floats, n: int, position: int, seed: int) -> None:
+        self._seen[position] = self._rate(p / p.sum(), q / q.sum(), n, position)
+
+    def rates(self, positions: Sequence[int]) -> Floats:
+        """Acceptance at positions."""
+        return np.array([self._seen[position] for position in positions])
 
 
-def _halves(hits: Floats, control: Floats, mean: float) -> Floats:
-    """Of each half of the draws: the mean of hits, by how much the control's is off, and the sums
-    of which a slope is made."""
-    found = []
-    for own in (slice(0, len(hits) // 2), slice(len(hits) // 2, None)):
-        spread = control[own] - control[own].mean()
-        sums = spread @ hits[own], spread @ spread
-        found.append([hits[own].mean(), control[own].mean() - mean, *sums])
-    return np.array(found, dtype=np.float64)
+_Rival: TypeAlias = "_Known | Simulated"
+
+
+def _named(name: str, law: str | Law) -> _Known:
+    """What a rule of the table accepts of drafts of a law."""
+
+    def of_table(p: Floats, q: Floats, n: int, position: int) -> float:
+        rows = (p[None], "float64"), (q[None], "float64")
+        found, _ = _native.acceptance(name, *rows, n, cast("str", law), False, 1.0, 0, 1, None)
+        return float(found[0][0])
+
+    def of_own(p: Floats, q: Floats, n: int, position: int) -> float:
+        own = cast("Law", law)
+        return own.at(own.shown(q, position), len(p)).acceptance(name, [float(x) for x in p])[0]
+
+    return _Known(of_own if isinstance(law, Law) else of_table)
+
+
+def _rival(one: Any, scheme: str | Law, n: int, each: int) -> tuple[str, _Rival]:
+    """A rule to compare with, and what it is called: a name, a rule of one's own, or such with the law
+    of its drafts. A name alone is measured with the drafts of the rule that it is compared with, or
+    with those that it is for."""
+    rule, law = one if isinstance(one, tuple) else (one, None)
+    own = scheme if law is None else law if given(law) is not None else _native.law_named(law)
+    if isinstance(rule, str):
+        made = (own.table or {}).get("scheme") if isinstance(own, Law) else own
+        fits = _native.law_for(rule, made, n)
+        if law is not None and fits != made:
+            raise Refused(
+                f"compare: {rule} is lossless for {fits} drafts, and not for {getattr(own, 'name', own)} "
+                f"ones; leave the law out, or name one of the rule's"
+            )
+        own = own if fits == made else fits
+    label = rule if isinstance(rule, str) else called(rule)
+    if own is not scheme and own != scheme:
+        label = f"{label} ({own.name if isinstance(own, Law) else own})"
+    if isinstance(rule, str):
+        return label, _named(rule, own)
+    if isinstance(rule, (Sequential, Formula)):
+        if isinstance(rule, Sequential):
+            refuse_law(rule.name, own)
+        return label, _Known(functools.partial(_without_draws, rule, own))
+    if not callable(rule):
+        raise TypeError(
+            f"compare: give names, rules of your own, or (rule, law); this is {type(rule).__name__}"
+        )
+    if isinstance(own, Law):
+        return label, _OnOwnLaw(rule, own, each, n if own.is_sampled else None)
+    return label, Simulated(rule, own, each)
+
+
+def _without_draws(
+    rule: Sequential | Formula, law: str | Law, p: Floats, q: Floats, n: int, position: int
+) -> float:
+    shown = law.shown(q, position) if isinstance(law, Law) else q
+    assert shown is not None
+    if isinstance(rule, Formula):
+        return rule.of(p, shown, n)
+    return float(under(rule, law, p, shown, n).membership)
+
+
+def _rivals(
+    compare: Rivals, scheme: str | Law, n: int, each: int
+) -> dict[str, _Rival]:
+    """Those that ``compare`` names."""
+    if compare is None:
+        compare = ("rrs", "k-seq") if scheme == LAW else ()
+    pair = isinstance(compare, tuple) and len(compare) == 2 and _is_law(compare[1])
+    one_alone = pair or isinstance(compare, (str, Formula)) or callable(compare)
+    every: list[Any] = [compare] if one_alone else list(cast("Sequence[Any]", compare))
+    found: dict[str, _Rival] = {}
+    for one in every:
+        label, rival = _rival(one, scheme, n, each)
+        if label in found:
+            raise Refused(f"compare: {label} is there twice; give each rule a name of its own")
+        found[label] = rival
+    return found
+
+
+def _is_law(one: Any) -> bool:
+    """Whether this is a law, and no rule."""
+    rules = {name for name, _, _ in _native.verifiers()}
+    return isinstance(one, Law) or (isinstance(one, str) and one in set(_laws()) - rules)
+
+
+def _laws() -> list[str]:
+    return [name for name, _, _ in _native.schemes()]
 
 
 def evaluate_log(
@@ -319,7 +287,7 @@ def evaluate_log(
     tolerance: float,
     seed: int,
     temperature: float | None = None,
-    compare: RuleName | Sequence[RuleName] | None = None,
+    compare: Rivals = None,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -331,14 +299,12 @@ def evaluate_log(
 ) -> LogEvaluation:
     """As :func:`specgap.evaluate` says it."""
     rows = opened(log, vocabulary, metadata)
-    own = isinstance(scheme, Law)
     if isinstance(scheme, Law) and scheme.names_tokens and rows.listed < rows.vocabulary:
         raise ValueError(
             f"scheme: {scheme.name} names tokens by their ids, and this log lists "
             f"{rows.listed:,} of {rows.vocabulary:,} tokens a row, which are all that a rule is "
             f"shown; give full rows"
         )
-    exact = isinstance(verifier, Sequential) and not own
     if isinstance(verifier, Sequential):
         refuse_law(name, scheme)
     if samples < 1:
@@ -355,32 +321,35 @@ def evaluate_log(
             f"temperature: {len(given)} are given; a rule is measured at one, so call evaluate for each"
         )
     (at,) = given
-    if compare is None:
-        compare = ("rrs", "k-seq") if scheme == LAW else None
     # The log's rows are read as for i.i.d. drafts, and the law of one's own is asked at each.
-    drafts, law = 1 if n is None else n, LAW if isinstance(scheme, Law) else scheme
-    asked = _asked(
-        drafts,
-        at,
-        schemes=cast("LawName", law),
-        verifiers=[] if own else cast("list[RuleName] | None", _names(compare)),
-        seed=seed,
-        **cuts,
-    )
+    drafts = asked_drafts = 1 if n is None else n
+    law = LAW if isinstance(scheme, Law) else scheme
+    asked = _asked(drafts, at, schemes=cast("LawName", law), verifiers=[], seed=seed, **cuts)
     asked = _of_logs(asked, [rows])
-    function: Callable[..., Any]
-    if exact:
-        function = cast("Sequential", verifier)._own()[-1]
+    each = -(-samples // max(rows.positions, 1))
+    function: Any
+    if isinstance(scheme, Law):
+        function = _OnOwnLaw(verifier, scheme, each, n)
+        drafts = drafts if scheme.is_sampled else drafts_of(scheme, rows.listed)
+    elif isinstance(verifier, Sequential):
         # Whether it is lossless is the question here.
-        if cast("Sequential", verifier).lossless:
-            function = _unasked(cast("Sequential", verifier))
+        same = Sequential(
+            verifier.step, name=verifier.name, rows=verifier.rows, order=verifier.order
+        )
+        function = same._measured_under(scheme)
     else:
-        each = -(-samples // max(rows.positions, 1))
-        if isinstance(scheme, Law):
-            function = _OnOwnLaw(verifier, scheme, each, n, _names(compare) or [])
-        else:
-            function = _Simulated(verifier, scheme, each)
-    asked["own"] = [(_CALLED, "", law, None, function)]
+        function = Simulated(verifier, scheme, each)
+    rivals = _rivals(compare, scheme, drafts, each)
+
+    def every(p: Floats, q: Floats, n: int, position: int, seed: int) -> Any:
+        for label, rival in rivals.items():
+            try:
+                rival(p, q, drafts, position, seed)
+            except ValueError as error:
+                raise ValueError(f"compare: {label}: {error}") from error
+        return function(p, q, n, position, seed)
+
+    asked["own"] = [(_CALLED, "", law, None, False, every)]
     try:
         _, columns = _native.Summary.measure(
             [rows._native], asked, 1, 1, True, threads, shown(progress)
@@ -389,44 +358,22 @@ def evaluate_log(
         error.args = (str(error).replace(f"own rule {_CALLED}:", f"{name}:"),)
         raise
     assert columns is not None
-    if not own:
-        _refuse_other_drafts(columns, law, _names(compare) or [])
-    return _found(columns, function, exact, alpha, tolerance, (name, scheme, drafts, at))
-
-
-def _compared(columns: Mapping[str, Any], scheme: str) -> list[str]:
-    """Named rules that were measured beside the rule."""
-    own, prefix = ("optimum", _CALLED, f"{_CALLED}/total-variation"), f"{scheme}/"
-    keys = [key[len(prefix) :] for key in columns if key.startswith(prefix)]
-    return [key for key in keys if key not in own and not key.endswith(("/lower", "/upper"))]
-
-
-def _refuse_other_drafts(columns: Mapping[str, Any], scheme: str, names: list[str]) -> None:
-    found = _compared(columns, scheme)
-    if len(found) < len(set(names)):
-        drafts = {name: words for name, _, words in _native.verifiers()}
-        others = [f"{name} is for {drafts[name]}" for name in names if name in set(drafts) - set(found)]
-        raise ValueError(
-            f"compare: {', '.join(others)}; the rule's drafts are {scheme}: compare it with rules of these"
-        )
-
-
-def _unasked(rule: Sequential) -> Callable[..., Any]:
-    same = Sequential(rule.step, name=rule.name, rows=rule.rows)
-    return same._own()[-1]
+    return _found(columns, function, rivals, asked_drafts, alpha, tolerance, (name, scheme, drafts, at))
 
 
 def _found(
     columns: Mapping[str, tuple[Any, NDArray[np.bool_] | None]],
-    function: Callable[..., Any],
-    exact: bool,
+    function: Any,
+    rivals: Mapping[str, _Rival],
+    asked_drafts: int,
     alpha: float,
     tolerance: float,
     asked: tuple[str, str | Law, int, float],
 ) -> LogEvaluation:
     name, law, n, temperature = asked
     scheme = LAW if isinstance(law, Law) else law
-    drafted = np.asarray(columns["drafts"][0]) == n
+    exact = not isinstance(function, Simulated)
+    drafted = np.asarray(columns["drafts"][0]) == asked_drafts
     numbers = np.asarray(columns["number"][0])[drafted]
     prompts, unknown = (np.asarray(one)[drafted] for one in columns["prompt_id"])
     by_prompt = not unknown.any()
@@ -446,7 +393,7 @@ def _found(
     away: Floats | None = column(f"{_CALLED}/total-variation") if exact else None
     e_value: float | None = None
     verdict: Lossless
-    if isinstance(function, _Simulated):
+    if isinstance(function, Simulated):
         seen = [function.seen[int(number)] for number in numbers]
         rates = function.rates([int(number) for number in numbers])
         algorithmic = float(np.mean([one[1] for one in seen]))
@@ -456,7 +403,6 @@ def _found(
         assert away is not None
         verdict = "refuted" if float(away.max()) > tolerance else "exact"
     best = column("optimum")
-    named = _compared(columns, scheme)
     table: dict[str, NDArray[Any]] = {
         "number": numbers,
         "prompt_id": np.where(unknown, -1, prompts),
@@ -465,24 +411,20 @@ def _found(
     }
     if away is not None:
         table["total_variation"] = away
-    rivals = {key: column(key) for key in named}
     if isinstance(function, _OnOwnLaw):
         scheme, n = function.law.name, function.drafts
         own_found = [function.found[int(number)] for number in numbers]
         best = table["optimum"] = np.array([one[0] for one in own_found])
-        rivals = {
-            key: np.array([one[1][at] for one in own_found])
-            for at, key in enumerate(function.names)
-        }
-        if all(one[2] is not None for one in own_found):
+        if all(one[1] is not None for one in own_found):
             exact = True
-            away = table["total_variation"] = np.array([one[2] for one in own_found])
+            away = table["total_variation"] = np.array([one[1] for one in own_found])
             verdict = "refuted" if float(away.max()) > tolerance else "exact"
-        elif any((one[2] or 0.0) > tolerance for one in own_found):
+        elif any((one[1] or 0.0) > tolerance for one in own_found):
             verdict = "refuted"
-    table.update(rivals)
+    theirs = {label: one.rates([int(number) for number in numbers]) for label, one in rivals.items()}
+    table.update(theirs)
     drawn = None
-    if isinstance(function, _Simulated) and not exact:
+    if isinstance(function, Simulated) and not exact:
         drawn = function.each * len(numbers)
     return LogEvaluation(
         name=name,
@@ -497,7 +439,7 @@ def _found(
         algorithmic_acceptance=algorithmic,
         optimal_acceptance=mean(best),
         gap=mean(best - rates),
-        differences={key: mean(rates - other) for key, other in rivals.items()},
+        differences={key: mean(rates - other) for key, other in theirs.items()},
         lossless=verdict,
         total_variation=None if away is None else float(away.max()),
         worst=None if away is None else int(numbers[int(away.argmax())]),

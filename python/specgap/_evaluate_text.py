@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import _native
-from ._evaluate import _MOST_RUNS, Branching, Floats, _explored, _Exploring, _NotEnumerable
+from ._drafting import Floats
+from ._evaluate import _MOST_RUNS, Branching, _explored, _Exploring, _NotEnumerable
 from ._problems import block
 
 #: Rows of a model: one row [V], rows by place [N, V], or a function or mapping of the prefix, a

@@ -52,9 +52,16 @@ def _fitting(lead: Lead) -> tuple[list[str], int]:
     return shown, len(lead.lines) - len(shown)
 
 
-def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) -> str:
+def table_html(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    more: str = "",
+    most: tuple[int, int] = (_ROWS, _COLUMNS),
+) -> str:
+    """HTML of so many rows and columns of a table at most, with what is said where there is more."""
     kept = [at for at, one in enumerate(columns) if not any(word in one for word in _ASIDE)]
-    kept = kept[:_COLUMNS]
+    kept = kept[: most[1]]
     numeric = {at for at in kept[1:] if any(_NUMBER.match(row[at]) for row in rows)}
 
     def cell(tag: str, text: str, at: int, rule: str = "") -> str:
@@ -63,9 +70,9 @@ def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], 
 
     head = "".join(cell("th", columns[at], at, f"; border-bottom: {_RULE}") for at in kept)
     body = "".join(
-        "<tr>" + "".join(cell("td", row[at], at) for at in kept) + "</tr>" for row in rows[:_ROWS]
+        "<tr>" + "".join(cell("td", row[at], at) for at in kept) + "</tr>" for row in rows[: most[0]]
     )
-    left = len(rows) - _ROWS
+    left = len(rows) - most[0]
     under = f"{left} more rows{more}" if left > 0 else f"{more.removeprefix(', ')}"
     note = f'<div style="opacity: .75; font-size: .9em">{html.escape(under)}</div>' if under else ""
     return (
@@ -102,7 +109,7 @@ def first_screen(
             )
         parts.append(f'<ul style="margin: .3em 0; padding-left: 1.2em">{"".join(items)}</ul>')
     if table is not None and table[2]:
-        parts.append(_table(*table))
+        parts.append(table_html(*table))
     return (
         '<div class="specgap" style="max-width: 62em; line-height: 1.4; color: inherit; '
         f'background: none">{"".join(parts)}{beyond}</div>'

@@ -104,11 +104,14 @@ class EngineRecord:
 
 
 class Log:
-    """Logged rows, of files or of arrays in memory. Rows are read where they lie."""
+    """Logged rows, of files or of arrays in memory. Rows are read where they lie. ``Log(path)`` is
+    :meth:`open`."""
 
     def __init__(
-        self, native: _native.Log, again: tuple[Callable[..., Log], Any] | None = None
+        self, native: _native.Log | PathLike, again: tuple[Callable[..., Log], Any] | None = None
     ) -> None:
+        if isinstance(native, (str, os.PathLike)):
+            native, again = _opened(native, None, None)
         self._native = native
         #: What opens it anew, and what of.
         self._again = again
@@ -129,17 +132,7 @@ class Log:
         ``{"vocabulary": 50257, "sampling": {"temperature": 1.0}}``. Their rows are decoded a
         row group at a time, when they are asked for.
         """
-        name = os.fspath(path)
-        if is_foreign(name) and os.path.exists(name):
-            cure = _FOREIGN[os.path.splitext(name)[1]]
-            raise Refused(f"{name}: is no log, which is .safetensors, .npz or a folder; {cure}")
-        if is_parquet(name):
-            native = open_parquet(name, vocabulary=vocabulary, metadata=metadata)
-        elif metadata is not None:
-            raise ValueError(f"metadata: {name} has its own; this is for Parquet files and arrays")
-        else:
-            native = _native.Log.open(name, vocabulary)
-        return cls(native, (_opened_again, (name, vocabulary, metadata)))
+        return cls(*_opened(path, vocabulary, metadata))
 
     @classmethod
     def of_table(
@@ -361,6 +354,22 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({self.path!r}, positions={self.positions}, vocabulary={self.vocabulary})"
+
+
+def _opened(
+    path: PathLike, vocabulary: int | None, metadata: Mapping[str, Any] | None
+) -> tuple[_native.Log, tuple[Callable[..., Log], Any]]:
+    name = os.fspath(path)
+    if is_foreign(name) and os.path.exists(name):
+        cure = _FOREIGN[os.path.splitext(name)[1]]
+        raise Refused(f"{name}: is no log, which is .safetensors, .npz or a folder; {cure}")
+    if is_parquet(name):
+        native = open_parquet(name, vocabulary=vocabulary, metadata=metadata)
+    elif metadata is not None:
+        raise ValueError(f"metadata: {name} has its own; this is for Parquet files and arrays")
+    else:
+        native = _native.Log.open(name, vocabulary)
+    return native, (_opened_again, (name, vocabulary, metadata))
 
 
 def _opened_again(path: str, vocabulary: int | None, metadata: Mapping[str, Any] | None) -> Log:

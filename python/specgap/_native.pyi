@@ -27,6 +27,8 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "law_for",
+    "law_named",
     "main",
     "optimum",
     "scanned",
@@ -95,6 +97,8 @@ def acceptance(
     threads: int,
     progress: _Progress,
 ) -> tuple[_Answered, str]: ...
+def law_for(name: str, scheme: str | None, n: int) -> str: ...
+def law_named(name: str) -> str: ...
 def schemes() -> list[tuple[str, str, bool]]: ...
 def verifiers() -> list[tuple[str, str, str]]: ...
 def solve(path: _Path | None, text: str | None, threads: int) -> list[tuple[str, str, bool]]: ...
@@ -162,6 +166,8 @@ class Plan:
 @final
 class RowLaw:
     def __new__(cls, json: str) -> RowLaw: ...
+    @property
+    def made(self) -> str: ...
     def alpha(
         self,
         p: _Typed,

@@ -12,29 +12,30 @@ import numpy as np
 
 from . import _native
 from ._errors import Refused
-from ._evaluate import Floats, _NotEnumerable, _summed
+from ._drafting import Floats
+from ._evaluate import _NotEnumerable, _summed
 from ._logs import Log
-from ._sequential import Sequential
-from .laws import MOST_TUPLES, Law
+from ._sequential import LAW, STRATA, Formula, Sequential, called, under
+from ._simulated import Simulated
+from .laws import Law
 
-#: Entries of the laws of all tuples' outputs that a rule is summed over at a position.
-_MOST_ENTRIES = 50_000_000
 #: Letters of a law that its definition repeats.
 _MOST_WORDS = 240
 
 
 def split_schemes(schemes: Any) -> tuple[list[str] | None, list[Law]]:
     """The names among schemes, None for the usual ones, and the laws that are no names."""
-    if schemes is None or isinstance(schemes, str):
-        return (None if schemes is None else [schemes]), []
-    every = [schemes] if isinstance(schemes, Law) else list(schemes)
+    if schemes is None:
+        return None, []
+    every = [schemes] if isinstance(schemes, (str, Law)) else list(schemes)
     for one in every:
         if not isinstance(one, (str, Law)):
             raise TypeError(
                 f"schemes: give names of schemes() and laws of specgap.laws; this is "
                 f"{type(one).__name__}"
             )
-    return [one for one in every if isinstance(one, str)], [one for one in every if isinstance(one, Law)]
+    names = [_native.law_named(one) for one in every if isinstance(one, str)]
+    return names, [one for one in every if isinstance(one, Law)]
 
 
 def drafts_of(law: Law, vocabulary: int) -> int:
@@ -47,59 +48,80 @@ def drafts_of(law: Law, vocabulary: int) -> int:
 def complete(
     asked: dict[str, Any],
     laws: Sequence[Law],
-    rules: Sequence[Any],
+    rules: Sequence[tuple[Any, str | Law | None]],
     logs: Sequence[Log],
     drafts_given: bool,
+    samples: int,
 ) -> None:
-    """Adds laws, and rules under them, to what is asked of logs."""
-    if not laws:
-        return
-    for law in laws:
-        _refuse_logs(law, logs)
+    """Adds laws, and rules under them and under laws of the table, to what is asked of logs."""
+    every = list(laws)
+    every += [law for _, law in rules if isinstance(law, Law) and law not in laws]
+    for one in every:
+        _refuse_logs(one, logs)
     vocabulary = min(log.listed for log in logs)
     groups: dict[str, dict[int, Law]] = {}
-    sampled = [law for law in laws if law.is_sampled]
-    for law in laws:
-        if law.is_sampled:
+    sampled = [law for law in every if law.is_sampled]
+    for one in every:
+        if one.is_sampled:
             continue
-        n, group = drafts_of(law, vocabulary), groups.setdefault(law.name, {})
+        n, group = drafts_of(one, vocabulary), groups.setdefault(one.name, {})
         if n in group:
             raise Refused(
-                f"schemes: {law.name} is there twice with n = {n}; give each law a name (name=..)"
+                f"schemes: {one.name} is there twice with n = {n}; give each law a name (name=..)"
             )
-        group[n] = law
+        group[n] = one
     if not drafts_given and groups:
         asked["drafts"] = sorted({n for group in groups.values() for n in group})
+    positions = max(sum(log.positions for log in logs), 1)
     lacks: dict[str, list[tuple[str, str]]] = {}
-    measured = set()
-    for rule in rules:
-        name = _named(rule)
+    for rule, law in rules:
+        tables = _tables(rule, law, asked["schemes"], bool(every))
+        for name in tables:
+            if asked["schemes"] is not None and law is not None and name not in asked["schemes"]:
+                asked["schemes"].append(name)
+            asked["own"].append(_under(rule, name, None, (positions, samples)))
+        found, why = bool(tables), _sampled(sampled)
         for of, group in groups.items():
-            why = _unfit(rule, group)
-            if why is None:
-                measured.add(id(rule))
-                asked["own"].append(_under(rule, name, of, group))
+            if law is not None and law not in group.values():
+                continue
+            unfit = _unfit(rule, group)
+            if unfit is None:
+                found = True
+                asked["own"].append(_under(rule, of, group, (positions, samples)))
             else:
-                lacks.setdefault(of, []).append((name, why))
-    for rule in rules:
-        named = isinstance(rule, Sequential) and asked["schemes"] != []
-        if id(rule) not in measured and not named:
-            whys = [f"{why} ({of})" for of, all_ in lacks.items() for one, why in all_ if one == _named(rule)]
-            raise TypeError(f"verifiers: {_named(rule)}: {'; '.join(whys) or _sampled(sampled)}")
+                why = f"{unfit} ({of})"
+                lacks.setdefault(of, []).append((called(rule), unfit))
+        if not found:
+            raise TypeError(f"verifiers: {called(rule)}: {why}")
     for of, group in groups.items():
-        made = {(law.table or {})["scheme"] for law in group.values()}
+        made = {law.known("a report").made for law in group.values()}
         if len(made) > 1:
             raise Refused(
                 f"schemes: {of} is made as {' and as '.join(sorted(made))}; give laws of two kinds two names"
             )
         numbered = [
-            (n, law.known("a report"), _rows_of(law) if law.is_independent else None)
+            (n, law.known("a report"), law.rows_at if law.has_rows else None)
             for n, law in sorted(group.items())
         ]
         asked["laws"].append(
             (of, _words(group), made.pop(), _digest(group), lacks.get(of, []), numbered)
         )
     asked["laws"] += [(law.name, "", None, None, [], []) for law in sampled]
+
+
+def _tables(
+    rule: Any, law: str | Law | None, schemes: list[str] | None, has_laws: bool
+) -> list[str]:
+    """The laws of the table that a rule is measured under: the one that was said with it, or those
+    that are asked for by name; i.i.d. drafts where none are."""
+    if law is not None:
+        return [law] if isinstance(law, str) else []
+    if isinstance(rule, Sequential):
+        named = [] if schemes is None else schemes
+        return ([LAW] if schemes != [] else []) + [STRATA] * (STRATA in named)
+    if schemes is None:
+        return [] if has_laws else [LAW]
+    return list(schemes)
 
 
 def _refuse_logs(law: Law, logs: Sequence[Log]) -> None:
@@ -117,15 +139,6 @@ def _refuse_logs(law: Law, logs: Sequence[Log]) -> None:
                 f"there are {len(logs)} logs of {[log.positions for log in logs]} positions; give a "
                 f"draft one row for all, or measure the log that its rows are of"
             )
-
-
-def _named(rule: Any) -> str:
-    """What a rule is called in a report; names of the table are told apart."""
-    name = str(getattr(rule, "__name__", type(rule).__name__)).strip("<>")
-    known = {one.replace("-", "_") for one, *_ in _native.verifiers()}
-    if not isinstance(rule, Sequential) and name.replace("-", "_") in known:
-        return f"own {name}"
-    return name
 
 
 def _sampled(laws: Sequence[Law]) -> str:
@@ -147,56 +160,67 @@ def _unfit(rule: Any, group: dict[int, Law]) -> str | None:
 
 
 def _under(
-    rule: Any, name: str, of: str, group: dict[int, Law]
-) -> tuple[str, str, str, str | None, Callable[..., Any]]:
-    sequential = rule if isinstance(rule, Sequential) else None
-    words, digest = ("", None) if sequential is None else (rule.words, rule.digest)
+    rule: Any, of: str, group: dict[int, Law] | None, draws: tuple[int, int]
+) -> tuple[str, str, str, str | None, bool, Callable[..., Any]]:
+    """A rule under a law of the table, or under laws of one name by number of drafts: exact where it
+    goes draft by draft, is a formula, or its outputs can be summed; else drawn."""
+    of_one_step = isinstance(rule, (Sequential, Formula))
+    words = rule.words if of_one_step else "a function of the drafts, drawn where it is not summed"
+    digest = rule.digest if of_one_step else None
+    positions, samples = draws
 
     def measured(
         p: Floats, q: Floats, n: int, position: int, seed: int
-    ) -> tuple[float, float | None, float]:
-        law, p, q = group[n], p / p.sum(), q / q.sum()
-        shown = law.shown(q, position)
+    ) -> tuple[float, float | None, float | None]:
+        law: str | Law = of if group is None else group[n]
+        p, q = p / p.sum(), q / q.sum()
+        shown = law.shown(q, position) if isinstance(law, Law) else q
         assert shown is not None
-        if sequential is not None:
-            return sequential._checked(sequential.each(p, shown), n)
-        count = law.at(shown, len(p)).count
-        if count > MOST_TUPLES or count * len(p) > _MOST_ENTRIES:
-            raise ValueError(
-                f"{count:,.0f} tuples of drafts over {len(p):,} tokens are too many to sum; cut rows "
-                f"(top_k), or draw its outputs by evaluate({name}, log, scheme=law)"
-            )
-        try:
-            found = _summed(rule, p, shown, n, law)
-        except _NotEnumerable as refused:
-            raise ValueError(
-                f"{refused}, so that its outputs cannot be summed; draw them by evaluate({name}, log, "
-                f"scheme=law)"
-            ) from None
-        # Rounding is no acceptance, and a rule need not say what it accepts.
-        membership, algorithmic = (
-            min(float(one), 1.0) for one in (found.membership, found.algorithmic)
-        )
-        said = None if math.isnan(algorithmic) else algorithmic
-        return membership, said, float(found.total_variation)
+        if isinstance(rule, Formula):
+            return rule.of(p, shown, n), None, None
+        if isinstance(rule, Sequential):
+            return rule._checked(under(rule, law, p, shown, n), n)
+        each = -(-samples // positions)
+        # Where that takes no more calls than draws would.
+        if _tuples(law, shown, n, len(p)) <= each:
+            try:
+                found = _summed(rule, p, shown, n, law, each)
+            except _NotEnumerable:
+                pass
+            else:
+                # Rounding is no acceptance, and a rule need not say what it accepts.
+                membership, algorithmic = (
+                    min(float(one), 1.0) for one in (found.membership, found.algorithmic)
+                )
+                return membership, _said(algorithmic), float(found.total_variation)
+        drawn = Simulated(rule, law, each)
+        drawn.drawn(p, shown, n, position, seed)
+        return drawn.rate(position), _said(drawn.seen[position][1]), None
 
-    return name, words, of, digest, measured
-
-
-def _rows_of(law: Law) -> Callable[[int], Floats]:
-    def rows(position: int) -> Floats:
-        shown = law.shown(None, position)
-        assert shown is not None
-        return shown
-
-    return rows
+    return called(rule), words, of, digest, not of_one_step, measured
 
 
-def _digest(group: dict[int, Law]) -> str:
-    """Of all that the laws are: their tables, and rows of their own."""
+def _tuples(law: str | Law, shown: Floats, n: int, vocabulary: int) -> float:
+    """How many tuples of drafts there are."""
+    if isinstance(law, Law):
+        return law.at(shown, vocabulary).count
+    if law == LAW:
+        return float(np.count_nonzero(shown)) ** n
+    return _native.DraftLaw(law, [float(x) for x in shown], n).count
+
+
+def _said(algorithmic: float) -> float | None:
+    return None if math.isnan(algorithmic) else min(max(algorithmic, 0.0), 1.0)
+
+
+def _digest(group: dict[int, Law]) -> str | None:
+    """Of all that the laws are: their tables, and rows of their own. Of a function of q what it was
+    said to be told by."""
     found = hashlib.sha256()
     for n, law in sorted(group.items()):
-        found.update(json.dumps([n, law.table], sort_keys=True).encode())
+        if law.is_of_rows and law.digest is None:
+            return None
+        found.update(json.dumps([n, law.table, law.digest], sort_keys=True).encode())
         for rows, dtype in law._own:
             found.update(f"{dtype} {rows.shape}".encode())
             found.update(np.ascontiguousarray(rows).tobytes())
@@ -207,7 +231,9 @@ def _words(group: dict[int, Law]) -> str:
     each = []
     for n, law in sorted(group.items()):
         table = law.table or {}
-        if law.is_independent:
+        if law.is_of_rows:
+            each.append(f"{n} drafts of {'rows' if law.is_independent else 'tuples'} made of q")
+        elif law.is_independent:
             each.append(f"{n} drafts, each from a row of its own")
         elif "tuples" in table:
             each.append(f"one of {len(table['tuples']):,} tuples of {n} tokens")

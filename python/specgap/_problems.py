@@ -12,8 +12,10 @@ from typing import Any, TypeAlias, cast
 from . import _native
 from ._arrays import threads_of
 from ._logs import PathLike
+from .laws import plain
 
-#: A problem: the path of a file, the text of one (TOML or JSON), or its fields as a dict.
+#: A problem: the path of a file, the text of one (TOML or JSON), or its fields as a dict, of which rows
+#: may be arrays.
 ProblemLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 
 
@@ -47,7 +49,7 @@ class Result:
 
 def _where(problem: ProblemLike) -> tuple[str | None, str | None]:
     if isinstance(problem, Mapping):
-        return None, json.dumps({"schema": 1, "name": "problem", **problem})
+        return None, json.dumps(plain({"schema": 1, "name": "problem", **problem}))
     if isinstance(problem, str) and ("\n" in problem or problem.lstrip().startswith("{")):
         return None, problem
     return os.fspath(problem), None
@@ -95,7 +97,7 @@ def block(problem: ProblemLike, *, drafts: int | None = None, threads: int = 0) 
 
 def save_problem(problem: Mapping[str, Any], path: PathLike) -> None:
     """Writes a problem as a file that ``specgap solve`` and ``specgap verify`` read."""
-    text = json.dumps({"schema": 1, "name": "problem", **problem}, indent=1)
+    text = json.dumps(plain({"schema": 1, "name": "problem", **problem}), indent=1)
     temporary = f"{os.fspath(path)}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text + "\n")

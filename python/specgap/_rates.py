@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast, overload
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, Typed, count, integers, row_or_rows, rows, threads_of
-from ._errors import Refused
+from ._arrays import ArrayLike, Typed, count, integers, row_or_rows, rows, threads_of, widened
+from ._errors import Refused, by_any_name
+from ._first_screen import table_html
 from ._names import LawName, RuleName
 from ._progress import Progress, shown
 from .laws import Law, given
@@ -36,7 +38,7 @@ class _Certificates(NamedTuple):
     sets: NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rates:
     """Numbers of rows, each between two bounds.
 
@@ -68,6 +70,29 @@ class Rates:
     #: Number of drafts.
     n: int
     _certificates: _Certificates | None = field(default=None, repr=False, compare=False)
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        """The first five, and the mean."""
+        columns = [np.asarray(one) for one in (self.value, self.lower, self.upper)]
+        rows = [[str(row), *(f"{one[row]:.9g}" for one in columns), self.kind[row]]
+                for row in range(min(len(columns[0]), 5))]  # fmt: skip
+        rows.append(["mean", *(f"{one.mean():.9g}" for one in columns), ""])
+        return ["row", "value", "lower", "upper", "kind"], rows
+
+    def __repr__(self) -> str:
+        if np.ndim(self.value) == 0:
+            fields = ("value", "lower", "upper", "kind", "scheme", "n")
+            return f"Rates({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
+        names, rows = self._rows()
+        wide = [max(len(row[at]) for row in [names, *rows]) for at in range(len(names))]
+        lines = ["  ".join(word.rjust(by) for word, by in zip(row, wide)).rstrip() for row in [names, *rows]]
+        return f"Rates of {len(self.value)} rows: {self.scheme}, n = {self.n}\n" + "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if np.ndim(self.value) == 0:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        said = f"{len(self.value)} rows: {self.scheme}, n = {self.n}"
+        return table_html(said, *self._rows())
 
     def _certificate(self, name: str) -> _Certificates:
         if self._certificates is None:
@@ -205,6 +230,7 @@ def alpha(
 ) -> list[Rates]: ...
 
 
+@by_any_name
 def alpha(
     p: ArrayLike,
     q: ArrayLike = None,
@@ -246,17 +272,19 @@ def alpha(
     if isinstance(n, (Sequence, np.ndarray)) and not isinstance(n, str):
         if law is not None:
             raise TypeError(f"n: is several, and {law.name} says itself how many it drafts: leave n out")
-        name = cast("LawName", scheme)
+        name = cast("LawName", _native.law_named(cast("str", scheme)))
         return _of_several(p, q, list(n), name, logits, temperature, threads, progress)
     if law is not None:
         _heated(logits, temperature)
         own, one = law.known("alpha*"), np.ndim(p) == 1
+        if law.is_of_rows:
+            return _of_rows(law, p, q, n, logits, lambda at, row: at.alpha(row))
         found, n_found, sets = own.alpha(
             rows(p, "p"), law.drawn_from(q), logits, temperature, threads, shown(progress)
         )
         proof = None if sets is None else _Certificates(None, sets[0], None, sets[1], sets[2])
         return _answered(found, one, law.name, law.drafts(n, n_found), proof)
-    assert isinstance(scheme, str)
+    scheme = cast("LawName", _native.law_named(cast("str", scheme)))
     n = _asked(q, n, logits, temperature)
     pairs, one = _pairs(p, q)
     bar = _bar(progress, pairs)
@@ -267,6 +295,28 @@ def alpha(
         return _answered(found, one, scheme, n, certificates)
     found = _native.alpha(*pairs, n, scheme, logits, temperature, threads, bar)
     return _answered(found, one, scheme, n)
+
+
+def _of_rows(
+    law: Law,
+    p: ArrayLike,
+    q: ArrayLike,
+    n: int | None,
+    logits: bool,
+    question: Callable[[_native.DraftLaw, list[float]], tuple[float, float, float]],
+) -> Rates:
+    """Numbers of a law that a function makes of each row of q."""
+    if logits or q is None:
+        what = "logits" if logits else "q"
+        raise Refused(f"{what}: {law.name} is made of the draft's row by a function; give q, probabilities")
+    (target, draft), one = _pairs(p, q)
+    columns: list[tuple[float, float, float]] = []
+    for row in range(len(target[0])):
+        own, other = (widened(x[row : row + 1], dtype)[0] for x, dtype in (target, draft))
+        at = law.at(law.shown(other / other.sum(), row), len(own))
+        columns.append(question(at, [float(x) for x in own]))
+    value, lower, upper = np.array(columns).T
+    return _answered((value, lower, upper, ["enclosed"] * len(columns)), one, law.name, law.drafts(n, law.n or 1))
 
 
 def _of_several(
@@ -306,6 +356,7 @@ def _of_several(
     return [of(at) for at in range(len(counts))]
 
 
+@by_any_name
 def acceptance(
     verifier: RuleName,
     p: ArrayLike,
@@ -325,7 +376,7 @@ def acceptance(
     :func:`alpha` takes them.
     ``verifier`` is one of :func:`verifiers`, and ``scheme`` a law of drafts for which it is
     lossless; the first such law if not given. ``seed`` is that of rates that are simulated. Of a
-    law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs`` for independent
+    law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs``, ``level-4`` for independent
     drafts, ``optimal`` and ``exact-match`` for all, ``token`` for one draft.
     Returns :class:`Rates`, whose ``kind`` says which these are. Raises :class:`Refused` as
     :func:`alpha` does, and where no rate of rows is computed for so many drafts.
@@ -343,6 +394,8 @@ def acceptance(
     if own is not None:
         _heated(logits, temperature)
         law = own.known("a named rule's acceptance")
+        if own.is_of_rows:
+            return _of_rows(own, p, q, n, logits, lambda at, row: at.acceptance(verifier, row))
         drawn, one = own.drawn_from(q), np.ndim(p) == 1
         found, n_found = law.acceptance(
             verifier, rows(p, "p"), drawn, logits, temperature, seed, threads, shown(progress)
@@ -475,6 +528,8 @@ def _solved(law: Law | None, given_rows: list[Typed], *asked: Any) -> _native.Pl
     p, *drawn = given_rows
     if law is None:
         return _native.Plan(p, drawn[0], *asked)
+    if law.is_of_rows:
+        raise Refused(f"scheme: {law.name} is made of q; give a plan laws.independent or laws.tuples of this row")
     return _native.Plan.of_law(law.known("a plan"), p, drawn, *asked)
 
 
@@ -484,6 +539,7 @@ def _solved_again(*made_of: Any) -> Plan:
     return plan
 
 
+@by_any_name
 def plan(
     p: ArrayLike,
     q: ArrayLike = None,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, threads_of
-from ._errors import Refused, stands_for_a_command
-from ._first_screen import Lead, first_screen
+from ._errors import Refused, by_any_name, stands_for_a_command, unexpected
+from ._first_screen import Lead, first_screen, table_html
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
 from ._names import LawName, RuleName, TreeRuleName
@@ -27,13 +27,13 @@ from ._parquet import is_parquet
 from ._progress import Progress, shown
 from ._own_laws import complete, split_schemes
 from ._paper import escaped, floated, label_of, legend
-from ._sequential import Sequential, split
+from ._sequential import OwnRule, called, split
 from .laws import Law
 
-#: Rules of one's own: under laws of one's own alone also functions of drafts.
-OwnRule: TypeAlias = "Sequential | Callable[[Any, Any, Any, Any], Any]"
 #: Names, and rules of one's own.
-Verifiers: TypeAlias = "RuleName | OwnRule | Sequence[RuleName | OwnRule] | None"
+Verifiers: TypeAlias = (
+    "RuleName | OwnRule | Sequence[RuleName | OwnRule | tuple[OwnRule, LawName | Law]] | None"
+)
 #: Laws of drafts by name.
 LawNames: TypeAlias = "LawName | Sequence[LawName] | None"
 #: Names, and laws of one's own.
@@ -142,6 +142,15 @@ class Positions:
 
     def __repr__(self) -> str:
         return f"Positions({len(self)} rows, {len(self._columns)} columns)"
+
+    def _repr_html_(self) -> str:
+        def word(value: Any) -> str:
+            return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+        first = [
+            [word(array[row]) for array in self.to_numpy().values()] for row in range(min(len(self), 5))
+        ]
+        return table_html(repr(self), self.names, first, most=(5, 14))
 
 
 class Summary:
@@ -281,6 +290,21 @@ class Table:
         """All digits: a number in NAME, the ends of its 95% interval in NAME/low and NAME/high,
         bounds of what it would be of full rows in NAME/lower and NAME/upper."""
         return self._made.table(self.name, _names(columns) or [], None)[1]
+
+    def to_pandas(self) -> Any:
+        """All digits, as :meth:`to_csv`, as a pandas.DataFrame."""
+        import pandas
+
+        return pandas.read_csv(io.StringIO(self.to_csv()))
+
+    def to_polars(self) -> Any:
+        """All digits, as :meth:`to_csv`, as a polars.DataFrame."""
+        import polars
+
+        return polars.read_csv(io.StringIO(self.to_csv()))
+
+    def _repr_html_(self) -> str:
+        return table_html(self.caption, *self.rows(), most=(40, 12))
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}, columns={self.columns!r})"
@@ -541,6 +565,11 @@ def _worded(text: str) -> tuple[list[str], list[list[str]]]:
 
     def word(line: list[str], name: str) -> str:
         value = number(line, name)
+        if value is None:
+            # Of rows that list some tokens bounds alone are known.
+            least, most = number(line, f"{name}/lower"), number(line, f"{name}/upper")
+            if least is not None and most is not None:
+                return f"{least:.3f} to {most:.3f}"
         if value is None or value == int(value) and f"{name}/low" not in at:
             return line[at[name]]
         low, high = number(line, f"{name}/low"), number(line, f"{name}/high")
@@ -637,7 +666,7 @@ _MEASURED = frozenset(
 
 def _only(given: Mapping[str, Any], known: frozenset[str], call: str) -> Mapping[str, Any]:
     for wrong in sorted(set(given) - known):
-        raise TypeError(f"{call}() got an unexpected keyword argument {wrong!r}")
+        raise unexpected(call, wrong, known)
     return given
 
 
@@ -646,37 +675,50 @@ def _asked(
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
     verifiers: Verifiers = None,
+    samples: int = 20_000,
     **measured: Any,
 ) -> dict[str, Any]:
     named, laws = split_schemes(schemes)
-    only_laws = bool(laws) and not named
-    names, own = split(verifiers, only_laws)
+    names, own = split(verifiers)
     return {
         "drafts": _wholes((2, 3, 4) if drafts is None else drafts, "drafts"),
         # The logs' own, or 0.7 and 1, if not given.
         "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
         "schemes": named,
         "verifiers": names,
-        "own": [] if only_laws else [one._own() for one in own],
+        "own": [],
         "laws": [],
         # What :func:`_of_logs` completes, which knows how many tokens there are.
-        "later": (laws, own, drafts is not None),
+        "later": (laws, own, drafts is not None, samples),
         "measured": _only(measured, _MEASURED, "gap"),
     }
+
+
+def refuse_in_parts(**asked: Any) -> None:
+    """Raises, before any log is read, for what :func:`gap` does not take, and for rules of one's own that
+    parts which were measured elsewhere could not be told to share."""
+    _, own, _, _ = _asked(**asked)["later"]
+    for rule, _ in own:
+        if getattr(rule, "digest", None) is None:
+            raise Refused(
+                f"verifiers: {called(rule)} has no digest, by which parts of one report tell that they "
+                f"measured one rule; give it as specgap.Sequential(step, digest=..) or Formula(.., digest=..)"
+            )
 
 
 def _of_logs(
     asked: dict[str, Any], logs: Sequence[Log], said: Mapping[str, object] | None = None
 ) -> dict[str, Any]:
     """The same with laws of one's own, and rules under them, and the options of the command."""
-    laws, own, drafts_given = asked.pop("later")
-    complete(asked, laws, own, logs, drafts_given)
+    laws, own, drafts_given, samples = asked.pop("later")
+    complete(asked, laws, own, logs, drafts_given, samples)
     named = {"drafts": asked["drafts"], "temperature": asked["temperature"] or None}
     asked["options"] = _options({**named, **asked["measured"], **(said or {})})
     return asked
 
 
 @stands_for_a_command
+@by_any_name
 def gap(
     logs: Logs | ArrayLike,
     draft_logits: ArrayLike = None,
@@ -685,6 +727,7 @@ def gap(
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
     verifiers: Verifiers = None,
+    samples: int = 20_000,
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
@@ -732,12 +775,14 @@ def gap(
     tables): alpha* = 1 + min over H of P(H) - Q(H), dimensionless, ``enclosed`` at every position;
     where no method finds it, ``between`` has bounds of the mean, which are neither a sample's
     interval nor about tokens that are not listed. Named rules stand there that are lossless for
-    the law; where ``schemes`` are all your own, ``verifiers`` may be functions of
-    ``(p, q, drafts, rng)``, which are summed over all tuples. A sampler has no alpha* and is left
-    out, which the report says. Among ``verifiers`` may be
-    rules of your own, :class:`specgap.Sequential`: they stand beside the named ones in tables, pages
-    and JSON, with their gap, paired differences and whether they are lossless; rows must then be
-    full, or be cut to what they list. ``positions=True`` keeps the table of all positions, which is
+    the law. A sampler has no alpha* and is left out, which the report says. Among ``verifiers`` may be
+    rules of your own, which stand beside the named ones in tables, pages and JSON, with their gap and
+    paired differences; rows must then be full, or be cut to what they list. These are
+    :class:`specgap.Sequential`, exact at any vocabulary under laws of independent drafts (of names,
+    ``with-replacement`` if nothing else is said); :class:`specgap.Formula`; and functions of
+    ``(p, q, drafts, rng)``, summed over all tuples where that takes no more calls than draws would, or
+    else drawn, ``samples`` outputs over all positions, of which intervals hold the noise. The last two stand under each of
+    ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``positions=True`` keeps the table of all positions, which is
     kept in any case if it is small.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans
@@ -788,7 +833,7 @@ def gap(
     elif any(one is not None for one in (prompt_id, position, token)):
         raise ValueError("prompt_id, position and token go with arrays; a log has its own")
     measured = {name: one for name, one in given.items() if name in _MEASURED}
-    asked = _asked(drafts, temperature, schemes, verifiers, **measured)
+    asked = _asked(drafts, temperature, schemes, verifiers, samples, **measured)
     said = {name: one for name, one in given.items() if name in _SAID}
     opened_logs = each_opened(logs, vocabulary, metadata)
     asked = _of_logs(asked, opened_logs, said)
@@ -920,6 +965,7 @@ def length(
 
 
 @stands_for_a_command
+@by_any_name
 def tree(
     logs: Logs,
     *,

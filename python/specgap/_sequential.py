@@ -8,11 +8,21 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._arrays import count, typed, widened
+from ._drafting import Floats, rows_of_drafts
+from ._names import LawName, RuleName
 from .laws import Law
 
-Floats: TypeAlias = "NDArray[np.float64]"
 Step: TypeAlias = "Callable[[Floats, Floats, int, int], Any]"
+#: Which draft is next, turn by turn.
+Order: TypeAlias = "Sequence[int] | Callable[[int], Sequence[int]] | None"
+
+#: Rules of one's own: functions of drafts too, and formulas.
+OwnRule: TypeAlias = "Sequential | Formula | Callable[[Any, Any, Any, Any], Any]"
+#: Rules to compare with, some with the law of their drafts.
+_One: TypeAlias = "RuleName | OwnRule | tuple[RuleName | OwnRule, LawName | Law]"
+Rivals: TypeAlias = "_One | Sequence[_One] | None"
 
 #: A step that is reached less often than this is not asked: what rounding leaves of p - q where
 #: the two are one is no law.
@@ -23,6 +33,8 @@ _NEAR_1 = 1e-5
 LOSSY = 1e-6
 #: How the drafts of these rules are drawn.
 LAW = "with-replacement"
+#: So are these, each from its own stratum.
+STRATA = "stratified-independent"
 
 
 class SequentialLaw(NamedTuple):
@@ -69,6 +81,12 @@ class Sequential:
     parts merge only where it is given, and one. With ``rows=True`` a step takes and returns rows
     [N, V]: ``evaluate`` then asks it once for all rows.
 
+    ``order`` has other turns than one for each draft: numbers of drafts, such as ``[1, 0, 1, 0]``, or a
+    function of n that returns them. The step is then asked for turn i of n turns, and q is the law of
+    the draft whose turn it is, given that it was not kept before: q(x) k(x) above is the mass that
+    turns take of it, and the drafts stay independent of one another while all are rejected. Levels
+    of :func:`specgap.rules.by_levels` are such a rule. O(V) a turn.
+
     Of drafts of :func:`specgap.laws.independent` q is the row of draft i, at step i, and of the
     last draft in the call with i = n; q(x) above is then that row's.
 
@@ -96,6 +114,7 @@ class Sequential:
         words: str = "",
         digest: str | None = None,
         rows: bool = False,
+        order: Order = None,
     ) -> None:
         if not callable(step):
             raise TypeError(
@@ -111,6 +130,19 @@ class Sequential:
         self.words = words
         self.digest = digest
         self.rows = rows
+        self.order = order
+
+    def _order(self, n: int) -> list[int]:
+        """Which draft is next, turn by turn."""
+        if self.order is None:
+            return list(range(n))
+        order = [int(one) for one in (self.order(n) if callable(self.order) else self.order)]
+        if not order or min(order) < 0 or max(order) >= n:
+            raise ValueError(
+                f"{self.name}: order is {order}, and there are {n} drafts: give numbers from 0 to {n - 1}, "
+                f"or a function of n"
+            )
+        return order
 
     @property
     def __name__(self) -> str:
@@ -153,18 +185,18 @@ class Sequential:
         return SequentialLaw(*(one[0] for one in found)) if self.rows else found
 
     def _sums(self, p: Floats, q: Floats, n: int, each: bool = False) -> SequentialLaw:
-        turns = _Turns(self, p, q if each else [q] * n, n)
-        output, avoided = np.zeros_like(p), np.ones_like(p)
+        turns = _Turns(self, p, q if each else [q] * n)
+        output = np.zeros_like(p)
         for _, keep in turns:
-            rejected = turns.q * (1.0 - keep)
             output += turns.reach[..., None] * (turns.q * keep)
-            total = rejected.sum(axis=-1)
-            # All are rejected, and none is this token.
-            avoided *= total[..., None] - rejected
-            turns.reject(total)
+            turns.reject(keep)
         algorithmic = output.sum(axis=-1)
         left, reach = turns.residual(), turns.reach[..., None]
         output += reach * left
+        # All are rejected, and none is this token.
+        avoided = np.ones_like(p)
+        for alive in turns.alive_laws:
+            avoided *= alive.sum(axis=-1)[..., None] - alive
         membership = algorithmic + (left * (reach - avoided)).sum(axis=-1)
         distance = 0.5 * np.abs(output - p).sum(axis=-1)
         return SequentialLaw(output, algorithmic, membership, distance)
@@ -174,22 +206,27 @@ class Sequential:
         # Of independent drafts of different laws q is [n, V].
         qs = q if q.ndim == 2 else [q] * len(drafts)
         first, each = (p[None], [row[None] for row in qs]) if self.rows else (p, list(qs))
-        turns = _Turns(self, first, each, len(drafts))
+        turns = _Turns(self, first, each)
         law, alive = np.zeros_like(p), 1.0
-        for i, keep in turns:
-            kept = float(keep[..., int(drafts[i])].item())
-            law[int(drafts[i])] += alive * kept
+        for draft, keep in turns:
+            token = int(drafts[draft])
+            kept = float(keep[..., token].item())
+            law[token] += alive * kept
             alive *= 1.0 - kept
-            turns.reject((turns.q * (1.0 - keep)).sum(axis=-1))
+            turns.reject(keep)
         if alive > 0.0:
             law += alive * turns.residual().reshape(p.shape)
         return law
 
-    def _measured(
-        self, p: Floats, q: Floats, n: int, position: int, seed: int
-    ) -> tuple[float, float, float]:
-        """What a report asks of a position."""
-        return self._checked(self.law(p, q, n), n)
+    def _measured_under(self, scheme: str) -> Callable[..., tuple[float, float, float]]:
+        """What a report asks of a position, under a law of the table."""
+
+        def measured(
+            p: Floats, q: Floats, n: int, position: int, seed: int
+        ) -> tuple[float, float, float]:
+            return self._checked(under(self, scheme, p, q, n), n)
+
+        return measured
 
     def _checked(self, found: SequentialLaw, n: int) -> tuple[float, float, float]:
         """What a report has of it, unless it is lossy and was said not to be."""
@@ -202,16 +239,78 @@ class Sequential:
         # Rounding is no acceptance.
         return min(float(found.membership), 1.0), min(float(found.algorithmic), 1.0), away
 
-    def _own(self) -> tuple[str, str, str, str | None, Callable[..., Any]]:
-        return self.name, self.words, LAW, self.digest, self._measured
+
+def called(rule: Any) -> str:
+    """What a rule of one's own is called: names of the table are told apart."""
+    name = str(getattr(rule, "__name__", type(rule).__name__)).strip("<>")
+    known = {one.replace("-", "_") for one, *_ in _native.verifiers()}
+    if not isinstance(rule, (Sequential, Formula)) and name.replace("-", "_") in known:
+        return f"own {name}"
+    return name
+
+
+class Formula:
+    """A rule of which a formula says what it accepts, and nothing else is known: in ``verifiers=`` of
+    :func:`specgap.gap` and in ``compare=`` of :func:`specgap.evaluate` on a log.
+
+    ``rate(p, q, n)`` returns P(the output is a draft) of one pair of rows, probabilities: q is [V], or
+    [n, V] under a law of independent drafts. ``name``, ``words`` and ``digest`` are those of
+    :class:`Sequential`. Whether such a rule is lossless no report says.
+
+    >>> import numpy as np
+    >>> import specgap as sg
+    >>> def one_noise(p, q, n):  # docs/theory: one draft and the target of the same exponentials
+    ...     both = (p > 0) & (q > 0)
+    ...     p, q = p[both], q[both]
+    ...     each = np.maximum(p[:, None] / p, q[:, None] / q).sum(axis=0)
+    ...     return float((1.0 / each).sum())
+    >>> mine = sg.Formula(one_noise, name="one noise")
+    >>> rows = np.log(np.random.default_rng(0).dirichlet(np.ones(20), 8))
+    >>> report = sg.gap(rows[:4], rows[4:], drafts=1, temperature=1.0, schemes="with-replacement",
+    ...                 verifiers=[mine, "rrs"], progress=False)
+    >>> [row["name"] for row in report.to_dict()["cells"][0]["verifiers"]]
+    ['rrs', 'one noise']
+    """
+
+    def __init__(
+        self,
+        rate: Callable[[Floats, Floats, int], float],
+        *,
+        name: str | None = None,
+        words: str = "",
+        digest: str | None = None,
+    ) -> None:
+        if not callable(rate):
+            raise TypeError(f"rate: give a function of (p, q, n); this is {type(rate).__name__}")
+        self.rate, self.words, self.digest = rate, words, digest
+        self.name = name or str(getattr(rate, "__name__", "formula")).strip("<>")
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Formula({self.name!r})"
+
+    def of(self, p: Floats, q: Floats, n: int) -> float:
+        """What the formula says of a pair of rows, if that is a probability."""
+        rate = float(self.rate(p.copy(), q.copy(), n))
+        if not -1e-9 <= rate <= 1.0 + 1e-9:
+            raise ValueError(f"{self.name}: the formula gives {rate} with n = {n}, and no probability")
+        return min(max(rate, 0.0), 1.0)
 
 
 class _Turns:
     """The steps of a rule on one pair of rows, or on several at once, each answer checked."""
 
-    def __init__(self, rule: Sequential, p: Floats, qs: Sequence[Floats] | Floats, n: int) -> None:
-        self.rule, self.qs, self.n = rule, qs, n
-        #: The row of the draft whose turn it is.
+    def __init__(self, rule: Sequential, p: Floats, qs: Sequence[Floats] | Floats) -> None:
+        self.rule, self.order = rule, rule._order(len(qs))
+        self.n = len(self.order)
+        #: By draft: the mass of its tokens that is not kept so far, and whether a turn took of it.
+        self.alive_laws = list(qs)
+        self._taken = [False] * len(qs)
+        self._turn = 0
+        #: The law of the draft whose turn it is, given that it was not kept before.
         self.q: Floats = qs[0]
         self.left: Floats = p
         #: The chance that all drafts so far are rejected.
@@ -224,10 +323,14 @@ class _Turns:
         return self.reach > _NEVER
 
     def __iter__(self) -> Any:
-        for i in range(self.n):
+        for i, draft in enumerate(self.order):
             if not self.alive.any():
                 return
-            self.q = self.qs[i]
+            self._turn, left = draft, self.alive_laws[draft]
+            if self._taken[draft]:
+                total = left.sum(axis=-1)[..., None]
+                left = np.where(total > 0.0, left / np.maximum(total, 1e-300), left)
+            self.q = left
             result = self._asked(i)
             if isinstance(result, tuple):
                 if len(result) != 2:
@@ -238,13 +341,15 @@ class _Turns:
                 keep, self.given = result
             else:
                 keep, self.given = result, None
-            yield i, self._keep(keep, i)
+            yield draft, self._keep(keep, i)
             if self.given is not None:
                 self.left = self._law(self.given, f"step {i}: the residual")
 
-    def reject(self, chance: Floats) -> None:
-        """Goes on behind a rejection of this chance."""
-        self.reach = self.reach * chance
+    def reject(self, keep: Floats) -> None:
+        """Goes on where this draft was rejected."""
+        self.reach = self.reach * (self.q * (1.0 - keep)).sum(axis=-1)
+        self.alive_laws[self._turn] = self.alive_laws[self._turn] * (1.0 - keep)
+        self._taken[self._turn] = True
 
     def residual(self) -> Floats:
         """The law of what is put out where all drafts are rejected."""
@@ -312,11 +417,23 @@ def refuse_law(name: str, scheme: str | Law) -> None:
                 f"{name}: a Sequential rule is for drafts that are each drawn by themselves, and "
                 f"those of {scheme.name} are not; give a function of (p, q, drafts, rng)"
             )
-    elif scheme != LAW:
+    elif scheme not in (LAW, STRATA):
         raise TypeError(
-            f"{name}: a Sequential rule is for {LAW} drafts, each by itself from q; of {scheme} drafts "
-            f"give a function of (p, q, drafts, rng)"
+            f"{name}: a Sequential rule is for {LAW} and {STRATA} drafts, each by itself; of {scheme} "
+            f"drafts give a function of (p, q, drafts, rng)"
         )
+
+
+def under(rule: Sequential, scheme: str | Law, p: Floats, shown: Floats, n: int) -> SequentialLaw:
+    """What a rule does with drafts of a law at one pair of rows, ``shown`` being what it sees as q."""
+    refuse_law(rule.name, scheme)
+    if scheme == LAW:
+        return rule.law(p, shown, n)
+    if isinstance(scheme, str):
+        rows = rows_of_drafts(shown / shown.sum(), n, scheme)
+        assert rows is not None
+        shown = rows
+    return rule.each(p, shown)
 
 
 def _distributions(given: Any, name: str) -> Floats:
@@ -341,30 +458,33 @@ def _place(at: tuple[int, ...]) -> str:
     return f"row {at[0]}: " if len(at) > 1 else ""
 
 
-def split(verifiers: Any, functions: bool = False) -> tuple[list[str] | None, list[Any]]:
-    """The names among verifiers, None for the usual ones, and the rules that are no names, which
-    may be ``functions`` of drafts too."""
+def split(verifiers: Any) -> tuple[list[str] | None, list[tuple[Any, str | Law | None]]]:
+    """The names among verifiers, None for the usual ones, and the rules that are no names, each with
+    the law that was said with it."""
     if verifiers is None:
         return None, []
-    if isinstance(verifiers, (str, Sequential)) or callable(verifiers):
+    if isinstance(verifiers, (str, Formula)) or callable(verifiers):
         verifiers = [verifiers]
     names: list[str] = []
-    own: list[Any] = []
+    own: list[tuple[Any, str | Law | None]] = []
     for one in verifiers:
-        if isinstance(one, str):
-            names.append(one)
-        elif isinstance(one, Sequential) or (functions and callable(one)):
-            own.append(one)
-        elif callable(one):
-            called = getattr(one, "__name__", type(one).__name__)
+        rule, law = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
+        if isinstance(rule, str) and law is None:
+            names.append(rule)
+        elif isinstance(rule, str):
             raise TypeError(
-                f"verifiers: {called} is a function of (p, q, drafts, rng), whose acceptance is "
-                f"simulated and not summed; give the rule as specgap.Sequential(step), which a "
-                f"report measures exactly, or measure it by evaluate({called}, log, n). Of laws of "
-                f"specgap.laws alone, in schemes, a report sums it"
+                f"verifiers: {rule} is measured under all of schemes for which it is lossless; give its "
+                f"name, and the law among schemes"
             )
+        elif isinstance(rule, Formula) or callable(rule):
+            if isinstance(law, str):
+                law = _native.law_named(law)
+            if isinstance(rule, Sequential) and law is not None:
+                refuse_law(rule.name, law)
+            own.append((rule, law))
         else:
             raise TypeError(
-                f"verifiers: give names and specgap.Sequential rules; this is {type(one).__name__}"
+                f"verifiers: give names, specgap.Sequential rules, specgap.Formula or functions of "
+                f"(p, q, drafts, rng); this is {type(one).__name__}"
             )
     return names, own

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._errors import Refused
 from ._rates import acceptance
 
 #: Children by depth; the first is no tree at all.
@@ -17,6 +18,31 @@ TREES: tuple[tuple[int, ...], ...] = (
 _WIDTHS = (1, 2, 4, 8)
 #: Rounds that look at their rows before a tree is chosen; then one does after so many.
 FIRST, EVERY = 12, 32
+
+
+def widths(tree: str | int | Sequence[int]) -> tuple[int, ...] | None:
+    """Children of a node at each depth: of ``4``, ``"4-2-1"``, ``"prefix-4-2-1"``, ``"chain-4"``,
+    ``"2x3"`` or numbers; none for ``"auto"``."""
+    text = tree if isinstance(tree, str) else ""
+    if text == "auto":
+        return None
+    try:
+        if text.startswith("chain-"):
+            found = [1] * int(text[6:])
+        elif "x" in text.removeprefix("prefix-"):
+            width, depth = map(int, text.split("x"))
+            found = [width] * depth
+        elif text:
+            found = [int(part) for part in text.removeprefix("prefix-").split("-")]
+        else:
+            found = [int(tree)] if isinstance(tree, int) else [int(part) for part in tree]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise Refused(
+            f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3', or 'auto'"
+        )
+    return tuple(found)
 
 
 class Times(NamedTuple):

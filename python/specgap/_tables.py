@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._errors import Refused
 from ._parquet import ArrowRows, Group, library
 
 #: Rows that are looked at together.
@@ -65,6 +66,14 @@ def open_table(
     """The log that is a table of pyarrow."""
     rows = TableRows(table, name)
     said = {**rows.metadata, **(metadata or {})}
+    if vocabulary is not None:
+        said.setdefault("vocabulary", vocabulary)
+    for column, key in (("token_ids", "vocabulary"), ("target_rest", "rest_temperatures")):
+        if column in table.schema.names and key not in said:
+            raise Refused(
+                f"{name}: has {column}, and nothing says the {key}: a frame does not keep what its file "
+                f"says of itself; give metadata=specgap.Log.open(path).metadata, or the file's path"
+            )
     return _native.Log.fetched(name, rows.tensors(), rows.fetch, json.dumps(said), vocabulary, True)
 
 

@@ -33,7 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from ._evaluate import Branching, Floats, Integers, Verifier
+from ._drafting import Floats, Integers
+from ._evaluate import Branching, Verifier
 
 
 def _seeded(rng: Branching) -> Any:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._evaluate import Floats
+from ._drafting import Floats
 
 Rows = Any
 """A NumPy array or a torch tensor."""

@@ -54,6 +54,7 @@ from . import _native
 from ._errors import Refused
 from ._logs import LogWriter, PathLike
 from ._shape import Chooser, Times
+from ._shape import widths as _widths
 from .record._rounds import PROCESSED
 from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4, shared_gumbel
 
@@ -87,31 +88,6 @@ _NOT_ON_TREES = (
     "WhisperTimeStampLogitsProcessor",
 )
 _checked: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def _widths(tree: str | int | Sequence[int]) -> tuple[int, ...] | None:
-    """Children of a node at each depth: of ``4``, ``"4-2-1"``, ``"prefix-4-2-1"``, ``"chain-4"``,
-    ``"2x3"`` or numbers; none for ``"auto"``."""
-    text = tree if isinstance(tree, str) else ""
-    if text == "auto":
-        return None
-    try:
-        if text.startswith("chain-"):
-            widths = [1] * int(text[6:])
-        elif "x" in text.removeprefix("prefix-"):
-            width, depth = map(int, text.split("x"))
-            widths = [width] * depth
-        elif text:
-            widths = [int(part) for part in text.removeprefix("prefix-").split("-")]
-        else:
-            widths = [int(tree)] if isinstance(tree, int) else [int(part) for part in tree]
-    except ValueError:
-        widths = []
-    if not widths or min(widths) < 1:
-        raise Refused(
-            f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3', or 'auto'"
-        )
-    return tuple(widths)
 
 
 class _Node(NamedTuple):

@@ -23,7 +23,8 @@ from typing import Any
 
 import torch
 
-from .rules import IID_LEVELS, STRATA_LEVELS, TRAVERSAL_4, Straddle
+from ._drafting import Straddle
+from .rules import IID_LEVELS, STRATA_LEVELS, TRAVERSAL_4
 
 
 def _inverse(law: Any, coin: Any) -> Any:

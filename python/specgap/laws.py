@@ -8,6 +8,7 @@ law                  q                                   what there is
 :func:`composed`     one row a position                  alpha*, rules, plans where sets are few
 :func:`independent`  the law's own, one a draft          alpha*, ``rrs`` and others, plans
 :func:`tuples`       none                                alpha*, rules, plans
+:func:`of_rows`      one row a position                  alpha*, rules
 :func:`sampler`      what it likes                       ``evaluate`` alone: its outputs are drawn
 ===================  ==================================  ==========================================
 
@@ -31,11 +32,12 @@ from . import _native
 from ._arrays import ArrayLike, Typed, count, rows, widened
 from ._errors import Refused
 
-__all__ = ["Law", "composed", "independent", "sampler", "tuples"]
+__all__ = ["Law", "composed", "independent", "of_rows", "sampler", "tuples"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 Sampler: TypeAlias = "Callable[[Any, int, np.random.Generator], Any]"
+OfRow: TypeAlias = "Callable[[Floats], Any]"
 
 
 
@@ -65,9 +67,14 @@ class Law:
         n: int | None = None,
         function: Sampler | None = None,
         noise: bool = False,
+        of: OfRow | None = None,
+        digest: str | None = None,
     ) -> None:
         self.name = name
         self._noise = noise
+        self._of = of
+        #: What tells a function of q from others of its name.
+        self.digest = digest
         #: Drafts of a draw, if every row has as many.
         self.n = n
         #: ``[draft]`` of a problem file, without q; None of a sampler.
@@ -79,12 +86,23 @@ class Law:
         return f"Law({self.name!r})" if self.n is None else f"Law({self.name!r}, n={self.n})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Law, (self.name, self.table, self._own, self.n, self._function, self._noise)
+        made = self._own, self.n, self._function, self._noise, self._of, self.digest
+        return Law, (self.name, self.table, *made)
 
     @property
     def is_independent(self) -> bool:
         """Whether each draft is drawn by itself, from a row of its own."""
-        return bool(self._own)
+        return bool(self._own) or (self.table or {}).get("scheme") == "product"
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether a function of q says at each row what it is."""
+        return self._of is not None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether what it draws from is not the draft's row: :meth:`rows_at` has it."""
+        return self.is_independent or self.is_of_rows
 
     @property
     def is_sampled(self) -> bool:
@@ -103,7 +121,7 @@ class Law:
                 not ids.isdisjoint(table) or any(named(one) for one in table.values())
             )
 
-        return bool(self._own) or named(self.table)
+        return bool(self._own) or (self._of is None and named(self.table))
 
     def known(self, what: str) -> _native.RowLaw:
         """The law, if more is known of it than draws."""
@@ -117,7 +135,7 @@ class Law:
 
     def drawn_from(self, q: ArrayLike) -> list[Typed]:
         """The rows that the law draws from, of those that were given."""
-        if self._own or self.table is not None and "tuples" in self.table:
+        if self._of is None and (self._own or self.table is not None and "tuples" in self.table):
             if q is not None:
                 whose = "rows of its own" if self._own else "a list of tuples"
                 raise Refused(f"q: {self.name} draws from {whose}; give None for q")
@@ -134,6 +152,8 @@ class Law:
 
     def shown(self, q: Floats | None, row: int) -> Floats | None:
         """What a verifier is shown as q at a row: [n, V] of independent drafts."""
+        if self._of is not None and self.is_independent:
+            return self._made(q)
         if not self._own:
             return q
         each = []
@@ -150,18 +170,57 @@ class Law:
     def at(self, shown: Floats | None, vocabulary: int) -> _native.DraftLaw:
         """The law where a verifier is shown this."""
         law = self.known("a sum over drafts")
+        if self._of is not None and not self.is_independent:
+            return self._listed_at(shown).at(vocabulary, [])
         if "tuples" in (self.table or {}):
             return law.at(vocabulary, [])
         assert shown is not None
         return law.at(vocabulary, list(np.atleast_2d(shown)))
+
+    def rows_at(self, position: int, q: Floats) -> Any:
+        """What it draws from at a position of a log: rows, or a law of tuples."""
+        q = q / q.sum()
+        return self.shown(q, position) if self.is_independent else self._listed_at(q)
+
+    def _made(self, q: Floats | None) -> Floats:
+        """The rows that a function of q makes, [n, V]."""
+        assert self._of is not None
+        if q is None:
+            raise TypeError(f"q: {self.name} is made of it; give the draft's row or rows")
+        made = np.asarray(self._of(q.copy()), dtype=np.float64)
+        if made.shape != (self.n, len(q)):
+            raise Refused(
+                f"scheme: {self.name} made rows of shape {made.shape}; give one of {len(q)} for each of "
+                f"{self.n} drafts"
+            )
+        sums = made.sum(axis=1)
+        if not ((made >= 0).all() and (np.abs(sums - 1.0) <= 1e-6).all()):
+            raise Refused(
+                f"scheme: {self.name} made rows that sum to {sums.tolist()}, with a least entry of "
+                f"{made.min():.6g}; probabilities are >= 0 and sum to 1"
+            )
+        found: Floats = made / sums[:, None]
+        return found
+
+    def _listed_at(self, q: Floats | None) -> _native.RowLaw:
+        """The law of the tuples that a function of q makes."""
+        assert self._of is not None
+        if q is None:
+            raise TypeError(f"q: {self.name} is made of it; give the draft's row or rows")
+        made = self._of(q.copy())
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise Refused(f"scheme: {self.name} returned {type(made).__name__}; give (tuples, probabilities)")
+        law = tuples(*made, name=self.name)
+        if law.n != self.n:
+            raise Refused(f"scheme: {self.name} made tuples of {law.n} drafts, and n is {self.n}")
+        return law.known("a row")
 
     def listed(self, shown: Floats | None, vocabulary: int) -> tuple[list[Integers], Floats] | None:
         """All tuples of drafts and their probabilities; None if they are too many."""
         law = self.at(shown, vocabulary)
         if law.count > MOST_TUPLES:
             return None
-        padded, probabilities = law.tuples()
-        return [one[one >= 0] for one in padded], probabilities
+        return without_padding(*law.tuples())
 
     def drawer(
         self, shown: Floats | None, n: int, vocabulary: int
@@ -185,7 +244,7 @@ class Law:
                 return drafts
 
             return sampled
-        if self._own:
+        if self.is_independent:
             assert shown is not None
             return lambda generator: np.array(
                 [generator.choice(vocabulary, p=row) for row in shown], dtype=np.int64
@@ -208,9 +267,16 @@ class Law:
     def problem(self, shown: Floats | None) -> dict[str, Any]:
         """``[draft]`` of a problem file where a verifier is shown this."""
         table = dict(self.table or {})
-        if shown is not None and "tuples" not in table:
-            table["qs" if self._own else "q"] = shown.tolist()
+        if self._of is not None and not self.is_independent and shown is not None:
+            table = dict(tuples(*self._of(shown.copy())).table or {})
+        elif shown is not None and "tuples" not in table:
+            table["qs" if self.is_independent else "q"] = shown.tolist()
         return table
+
+
+def without_padding(tuples: Integers, masses: Floats) -> tuple[list[Integers], Floats]:
+    """Tuples with their probabilities, each as long as it is."""
+    return [one[one >= 0] for one in tuples], masses
 
 
 def _checked(result: Any, n: int, vocabulary: int, name: str) -> Integers:
@@ -244,7 +310,7 @@ def composed(law: Mapping[str, Any], *, name: str = "composed") -> Law:
         raise TypeError(
             f"law: give the dict that draft.law of a problem file is; this is {type(law).__name__}"
         )
-    return Law(name, {"scheme": "composed", "law": _plain(law)})
+    return Law(name, {"scheme": "composed", "law": plain(law)})
 
 
 def independent(rows_of_drafts: Sequence[ArrayLike], *, name: str = "independent") -> Law:
@@ -277,7 +343,7 @@ def tuples(
     0.75
     """
     listed = [[int(token) for token in one] for one in tuples]
-    masses = [_plain(mass) for mass in probabilities]
+    masses = [plain(mass) for mass in probabilities]
     lengths = {len(one) for one in listed}
     if len(lengths) != 1 or 0 in lengths:
         raise Refused(
@@ -285,6 +351,33 @@ def tuples(
         )
     table = {"scheme": "explicit", "tuples": listed, "probabilities": masses}
     return Law(name, table, n=lengths.pop())
+
+
+def of_rows(
+    function: OfRow, n: int, *, tuples: bool = False, name: str | None = None, digest: str | None = None
+) -> Law:
+    """A law that a function makes of each row of the draft, a log's too, listed tokens alone included:
+    ``function(q)`` returns rows [n, V], from which n independent drafts are drawn, or, with ``tuples``,
+    ``(tuples, probabilities)`` as :func:`tuples` takes them, of n tokens each by their place in q. q is
+    a copy, probabilities. ``digest`` tells the function from others of its name, where parts merge.
+
+    >>> import numpy as np
+    >>> import specgap as sg
+    >>> def sharper(q):
+    ...     powers = np.stack([q, q ** 2])
+    ...     return powers / powers.sum(axis=1, keepdims=True)
+    >>> law = sg.laws.of_rows(sharper, 2)
+    >>> round(sg.alpha([0.5, 0.5], [0.75, 0.25], scheme=law).value, 12)
+    0.825
+    """
+    if not callable(function):
+        raise TypeError(f"function: give a function of q; this is {type(function).__name__}")
+    n = count(n, "n", "drafts")
+    own = str(getattr(function, "__name__", "of rows")).strip("<>")
+    table: dict[str, Any] = {"scheme": "product"}
+    if tuples:
+        table = {"scheme": "explicit", "tuples": [[0] * n], "probabilities": [1]}
+    return Law(name or own, table, n=n, of=function, digest=digest)
 
 
 def sampler(function: Sampler, *, name: str | None = None, noise: bool = False) -> Law:
@@ -316,16 +409,16 @@ def sampler(function: Sampler, *, name: str | None = None, noise: bool = False) 
     return Law(name or own, None, function=function, noise=noise)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """As JSON has it: fractions as text, arrays as lists."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return value
 
 

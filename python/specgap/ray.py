@@ -25,7 +25,7 @@ from ray.data.block import Block, BlockAccessor
 
 from . import _native
 from ._logs import PathLike, opened
-from ._reports import _SAID, Report, Summary
+from ._reports import _SAID, Report, Summary, refuse_in_parts
 
 
 def summarise_shard(row: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +65,7 @@ def shards(
     """A dataset of ``count`` stretches of each log, by reference: what
     :func:`summarise_shard` takes."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    refuse_in_parts(**{name: one for name, one in asked.items() if name != "metadata"})
     if vocabulary is not None:
         asked["vocabulary"] = vocabulary
     if asked.get("temperature") is None:

@@ -8,6 +8,7 @@ rule                         drafts               lossless
 :func:`rrs`                  with-replacement     yes: recursive rejection
 :func:`level_4`              stratified           yes: rejection by falling level
 :func:`level_4_iid`          with-replacement     yes: the same, all drafts at once
+:func:`by_levels`            independent          yes: levels of one's own, exact
 :func:`rrs_wo`               without-replacement  yes: the same, q renormalised after a rejection
 :func:`shared_gumbel`        without-replacement  yes: draft and target have one noise
 :func:`k_seq`                with-replacement     yes: SpecTr's rule at a fixed factor
@@ -29,15 +30,17 @@ as the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._evaluate import Branching, Floats, Integers
+from ._drafting import Floats, Integers, Straddle, Stratum, drawn
+from ._drafting import strata as _strata
+from ._evaluate import Branching
+from ._sequential import Sequential
 
 _Accepted = tuple[int, int | None]
-Straddle = Literal["once", "independent"]
 
 #: Levels of the passes over strata, and over i.i.d. drafts.
 STRATA_LEVELS = (0.8, 0.5, 0.2, 0.0)
@@ -115,48 +118,6 @@ def shared_gumbel(p: Floats, q: Floats, noise: Floats, n: int) -> tuple[list[int
     return drafts, token, drafts.index(token) if token in drafts else None
 
 
-class _Stratum(NamedTuple):
-    """The law of one draft from token ``start`` on. ``link`` multiplies its first entry, and the
-    others: where the draft before is not this first token, and where it is."""
-
-    start: int
-    law: Floats
-    link: tuple[tuple[float, float], tuple[float, float]]
-
-
-def _strata(q: Floats, n: int, straddle: Straddle) -> tuple[list[int], list[_Stratum]]:
-    """The certain tokens of q, heaviest first, and the strata of the rest by token id. O(n V)."""
-    rest, left = q.copy(), float(q.sum())
-    certain: list[int] = []
-    while len(certain) < n - 1:
-        x = int(rest.argmax())
-        # A token of a whole stratum counts as certain in spite of rounding.
-        if rest[x] <= 0.0 or (n - len(certain)) * rest[x] < left * (1 - 2**-40):
-            break
-        certain.append(x)
-        left -= float(rest[x])
-        rest[x] = 0.0
-    ends = np.cumsum(rest)
-    total, count = float(ends[-1]), n - len(certain)
-    cuts = [total * j / count for j in range(count + 1)]
-    parts: list[_Stratum] = []
-    stop = -1
-    for j in range(count if total > 0.0 else 0):
-        behind, start = stop, int(np.searchsorted(ends, cuts[j], side="right"))
-        stop = int(np.searchsorted(ends, min(cuts[j + 1], total)))
-        law = rest[start : stop + 1] * (count / total)
-        if stop > start:
-            law[0] = (ends[start] - cuts[j]) * count / total
-            law[-1] = (cuts[j + 1] - ends[stop - 1]) * count / total
-        link = ((1.0, 1.0), (1.0, 1.0))
-        if straddle == "once" and start == behind:
-            here, before = float(law[0]), float(parts[-1].law[-1])
-            chance = here / (1.0 - before)
-            link = ((chance / here, (1.0 - chance) / (1.0 - here)), (0.0, 1.0 / (1.0 - here)))
-        parts.append(_Stratum(start, law, link))
-    return certain, parts
-
-
 def draft_strata(
     q: Floats, n: int, rng: Branching | np.random.Generator, straddle: Straddle = "once"
 ) -> Integers:
@@ -164,14 +125,7 @@ def draft_strata(
     order of token ids. A token over a cut is in two strata: it is drafted at most once, or in each
     for itself (``"independent"``). As many drafts as q has tokens where these are fewer than n.
     O(V), no sort."""
-    certain, parts = _strata(q, n, straddle)
-    drafts = list(certain)
-    for part in parts:
-        first, others = part.link[bool(drafts) and drafts[-1] == part.start]
-        law = part.law * others
-        law[0] = part.law[0] * first
-        drafts.append(part.start + int(rng.choice(len(law), p=law / law.sum())))
-    return np.array(drafts, dtype=np.int64)
+    return drawn(*_strata(q, n, straddle), rng)
 
 
 def _cut(top: Floats, n: int) -> tuple[int, int, float]:
@@ -228,7 +182,7 @@ def chance_of_child(
     return chance * float(_accepted(price, q[[token]], own)[0])
 
 
-def _reach(parts: list[_Stratum], alive: list[Floats], sums: list[float], j: int) -> list[float]:
+def _reach(parts: list[Stratum], alive: list[Floats], sums: list[float], j: int) -> list[float]:
     """What stratum j's first token, those between and its last are multiplied by, for the
     probability that they are drafted and no draft is accepted yet: messages along the chain."""
     other, same = 1.0, 0.0  # all before are alive, and the last is not, or is, the shared token
@@ -251,7 +205,7 @@ class _Drafts:
     """The drafts of a row, given that none of them was accepted so far."""
 
     def __init__(self, q: Floats, n: int, straddle: Straddle, iid: bool = False) -> None:
-        own = _Stratum(0, q, ((1.0, 1.0), (1.0, 1.0)))
+        own = Stratum(0, q, ((1.0, 1.0), (1.0, 1.0)))
         self.certain, self.parts = ([], [own] * n) if iid or not n else _strata(q, n, straddle)
         self.alive = [part.law.copy() for part in self.parts]
         self.sums = [1.0] * len(self.parts)
@@ -385,11 +339,62 @@ def verify_tree(
     return kept
 
 
+def level_share(p: Floats, q: Floats, n: int, token: int) -> float:
+    """How often a draft was accepted where ``level-4`` over law ``stratified`` put out this token: the
+    part of p that its passes give out. 1 of a sure token. O(V log V)."""
+    order = np.argsort(-q, kind="stable")[: np.count_nonzero(q)]
+    own, left = _Drafts(q[order], n, "once"), p[order].copy()
+    places = np.flatnonzero(order == token)
+    if not len(places) or p[token] <= 0.0:
+        return 0.0
+    place = int(places[0])
+    if place in own.certain:
+        return 1.0
+    for level in STRATA_LEVELS:
+        for j in reversed(range(len(own.parts))):
+            own.take(j, left, level, j, own.parts[j].start)
+    return _kept(max(float(p[token] - left[place]), 0.0), float(p[token]))
+
+
 def level_4(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
     """:func:`verify_level` for law ``stratified``, which cuts q heaviest token first."""
     order = np.argsort(-q, kind="stable")
     token, slot = verify_level(p[order], q[order], np.argsort(order)[drafts], rng)
     return int(order[token]), slot
+
+
+def by_levels(levels: Sequence[float] = STRATA_LEVELS, *, name: str | None = None) -> Sequential:
+    """Rejection by falling level over independent drafts, i.i.d. or each of its own row, as a rule that
+    is exact at any vocabulary: from the last draft to the first at each level, in levels that fall to
+    0. At level t a draft x is kept with min(1, (p/q - t)/(1 - t)), p being what is left of the target
+    and q the draft's law given that it was not kept yet. Lossless where the last level is 0, and for
+    independent drafts never below alpha* (1 - alpha*/4) (docs/theory/level-rule.md, Theorem G). Level 0
+    alone is recursive rejection. O(V) a turn.
+
+    >>> import specgap as sg
+    >>> p, q = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
+    >>> found = sg.evaluate(sg.rules.by_levels((0.5, 0.0)), p, q, 2)
+    >>> found.lossless, found.acceptance[0] > sg.acceptance("rrs", p, q, 2).value
+    ('exact', True)
+    """
+    falling = [float(level) for level in levels]
+    if not falling or falling != sorted(falling, reverse=True) or falling[0] >= 1 or falling[-1] < 0:
+        raise ValueError(f"levels: {falling} do not fall from below 1 to 0; give such as (0.8, 0.5, 0.0)")
+
+    def step(p: Floats, q: Floats, i: int, n: int) -> tuple[Floats, Floats]:
+        level = falling[i * len(falling) // n]
+        give = np.clip((p - level * q) / (1.0 - level), 0.0, q)
+        left = np.maximum(p - give, 0.0)
+        total = left.sum()
+        return np.where(q > 0, give / q, 0.0), left / total if total > 0 else p
+
+    return Sequential(
+        step,
+        name=name or f"levels {' '.join(f'{one:g}' for one in falling)}",
+        words=f"rejection at levels {', '.join(f'{one:g}' for one in falling)}",
+        digest=repr(falling),
+        order=lambda n: [*reversed(range(n))] * len(falling),
+    )
 
 
 def level_4_iid(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:

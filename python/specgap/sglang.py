@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from . import Refused, rules
+from ._drafting import strata as cut_strata
 
 SWITCH = "SPECGAP_DRAFTS"
 
@@ -300,7 +301,7 @@ def conforms(device: Any, n: int, rows: int = 64) -> None:
     for i in range(rows):
         target, row = p[i].astype(float), q[i].astype(float)
         here = rules.draft_strata(row, n, _Numbers([], drawn[i]), "independent")  # type: ignore[arg-type]
-        strata = range(len(rules._strata(row, n, "independent")[1]))
+        strata = range(len(cut_strata(row, n, "independent")[1]))
         turns = [turn * n + j for turn in range(len(rules.STRATA_LEVELS)) for j in reversed(strata)]
         numbers = _Numbers(coins[i, turns], coins[i, -1:])
         found = rules.verify_level(target, row, here, numbers, "independent")  # type: ignore[arg-type]

@@ -48,10 +48,11 @@ from torch.autograd.function import once_differentiable
 from . import _native
 from ._arrays import count
 from ._arrays import rows as _rows
+from ._drafting import Straddle
 from ._errors import Refused
 from ._race import missed
 from .kernels import _onwards, _strata
-from .rules import IID_LEVELS, STRATA_LEVELS, Straddle
+from .rules import IID_LEVELS, STRATA_LEVELS
 
 __all__ = ["alpha_star", "drafter_loss", "expected_tokens", "k_seq_rate", "level_rate", "rrs_rate"]
 

@@ -170,6 +170,12 @@ impl RowLaw {
         Ok(Self { law })
     }
 
+    /// Returns what it is made as: a law of the table, or composed, product or explicit.
+    #[getter]
+    fn made(&self) -> &'static str {
+        self.law.made().as_str()
+    }
+
     /// alpha* of rows, and the sets that prove its upper bounds.
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (p, qs, logits, temperature, threads, progress))]

@@ -331,8 +331,8 @@ struct Given {
 
 /// A draft law of the caller's own: name, words, what it is made as (of a law that can only be drawn
 /// from, nothing), a digest if there is one, rules that are not measured under it with the reason,
-/// and by number of drafts the law, with a function of the position's number that returns the rows
-/// it draws from if these are none of the log's.
+/// and by number of drafts the law, with a function of the position's number and its q that returns
+/// the rows it draws from, or the law there, if these are none of the log's.
 #[derive(FromPyObject)]
 struct GivenLaw(
     String,
@@ -352,21 +352,26 @@ struct Numbered {
 
 impl Numbered {
     fn on(&self, row: OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> {
-        let rows = match &self.rows {
-            None if self.law.takes(0) => Vec::new(),
-            None => vec![row.draft.to_vec()],
-            Some(function) => Python::attach(|py| {
-                let answer = function.bind(py).call1((row.position,))?;
+        if let Some(function) = &self.rows {
+            return Python::attach(|py| {
+                let answer = function
+                    .bind(py)
+                    .call1((row.position, row.draft.to_pyarray(py)))?;
+                if let Ok(law) = answer.cast::<RowLaw>() {
+                    let law = law.get().law().on(row.draft.len(), &[]);
+                    return Ok(law.map_err(raised)?);
+                }
                 let rows: PyReadonlyArray2<'_, f64> = answer.extract()?;
-                PyResult::Ok(
-                    rows.as_array()
-                        .rows()
-                        .into_iter()
-                        .map(|row| row.to_vec())
-                        .collect(),
-                )
+                let rows: Vec<Vec<f64>> = (rows.as_array().rows().into_iter())
+                    .map(|row| row.to_vec())
+                    .collect();
+                Ok(self.law.on(row.draft.len(), &rows).map_err(raised)?)
             })
-            .map_err(|error| error.to_string())?,
+            .map_err(|error: PyErr| error.to_string());
+        }
+        let rows = match self.law.takes(0) {
+            true => Vec::new(),
+            false => vec![row.draft.to_vec()],
         };
         let law = self.law.on(row.draft.len(), &rows);
         law.map_err(|error| error.to_string())
@@ -403,18 +408,18 @@ impl GivenLaw {
     }
 }
 
-/// A rule of the caller's own: name, words, law of its drafts by name, digest if there is one, and the
-/// function that is called with p, q, n, the position's number and a seed, and returns membership
+/// A rule of the caller's own: name, words, law of its drafts by name, digest if there is one, whether
+/// what it accepts is a mean over draws, and the function that is called with p, q, n, the position's number and a seed, and returns membership
 /// acceptance, and algorithmic acceptance and total variation or None.
 #[derive(FromPyObject)]
-struct Own(String, String, String, Option<String>, Py<PyAny>);
+struct Own(String, String, String, Option<String>, bool, Py<PyAny>);
 
 /// What the function of an own rule raised, at the first position of those where any did.
 type Raised = Arc<Mutex<Option<(usize, PyErr)>>>;
 
 impl Own {
     fn rule(&self, py: Python<'_>, laws: &[OwnLaw], raised_at: &Raised) -> PyResult<OwnRule> {
-        let Self(name, words, scheme, digest, function) = self;
+        let Self(name, words, scheme, digest, drawn, function) = self;
         let (function, slot) = (function.clone_ref(py), Arc::clone(raised_at));
         let rate = move |row: OwnRow<'_>| {
             Python::attach(|py| {
@@ -438,6 +443,7 @@ impl Own {
         };
         let rule = OwnRule::new(name, drafts, rate).map_err(raised)?;
         let rule = rule.words(words);
+        let rule = if *drawn { rule.drawn() } else { rule };
         Ok(match digest {
             Some(digest) => rule.digest(digest),
             None => rule,

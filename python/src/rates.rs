@@ -9,11 +9,13 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use specgap::cli::HostError;
-use specgap::distribution::{DistributionError, Softmax};
+use specgap::distribution::{DistributionError, Draft, Softmax, Target};
 use specgap::known::Known;
+use specgap::optimum::row_question;
+use specgap::problem::Problem;
 use specgap::row::{Row, Rows, Workspace};
-use specgap::scheme::SchemeName;
-use specgap::verifier::VerifierName;
+use specgap::scheme::{MadeOf, SchemeName};
+use specgap::verifier::{RrsWoSettings, VerifierName, any_of, rate_of_rows};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Pairs of rows, and how they become distributions.
@@ -297,8 +299,8 @@ fn alpha<'py>(
 }
 
 fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {
-    let answers = scheme.entry().on_row.as_ref().filter(|_| scheme.fits(n));
-    answers.map(|one| one.optimum.full).ok_or_else(|| {
+    let answers = row_question(scheme).filter(|_| scheme.fits(n));
+    answers.map(|one| one.full).ok_or_else(|| {
         let fitting = SchemeName::ALL.into_iter();
         let fitting = fitting.filter(|one| one.entry().on_row.is_some() && one.fits(n));
         let names: Vec<&str> = fitting.map(SchemeName::as_str).collect();
@@ -330,30 +332,88 @@ fn acceptance<'py>(
     let both = matrices(&p, &q, logits)?;
     let pairs = Pairs::of(&both, softmax(logits, temperature));
     let verifier: VerifierName = name.parse().map_err(raised)?;
-    let answers = |scheme: SchemeName| {
-        let rule = verifier.on_row(scheme)?;
-        let fits = scheme.fits(n) && verifier.is_lossless(scheme, n);
-        fits.then_some((scheme, rule))
-    };
-    let chosen = match scheme {
-        Some(scheme) => answers(scheme_named(scheme)?),
-        None => SchemeName::ALL.into_iter().find_map(answers),
-    };
-    let Some((scheme, rule)) = chosen else {
-        let given = scheme.map_or(String::new(), |name| format!(", {name},"));
-        return Err(refused(format!(
-            "{verifier} is for {}; for {n} of them{given} no rate of rows is computed",
-            verifier.draft_schemes(),
-        )));
-    };
+    let named = scheme.map(scheme_named).transpose()?;
+    let scheme = drafts_for(verifier, named, n)?;
+    let rule = verifier.on_row(scheme);
     let answered = answered(py, pairs, n, threads, progress.as_ref(), |row, number| {
         let seed = seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let Some(rule) = rule else {
+            return by_problem(verifier, row, (scheme, n), seed);
+        };
         let answer = rule
             .answer(row, n, seed)
             .map_err(|error| error.to_string())?;
         Ok(answer.rate)
     })?;
     Ok((answered, scheme.as_str()))
+}
+
+/// The law of the drafts that a rule is measured with: the one that is named, or the first that it
+/// has a rate for.
+fn drafts_for(verifier: VerifierName, named: Option<SchemeName>, n: usize) -> PyResult<SchemeName> {
+    let fits = |scheme: &SchemeName| scheme.fits(n) && verifier.is_lossless(*scheme, n);
+    let first = || {
+        let mut all = SchemeName::ALL.into_iter().filter(fits);
+        all.find(|&scheme| verifier.on_row(scheme).is_some_and(|row| !row.if_named))
+    };
+    let found = match named {
+        Some(scheme) => Some(scheme).filter(fits),
+        None => first(),
+    };
+    found.ok_or_else(|| {
+        let given = named.map_or("drafts".to_owned(), |scheme| format!("{scheme} drafts"));
+        let others = VerifierName::ALL.into_iter();
+        let others = others.filter(|one| named.is_some_and(|law| one.is_lossless(law, n)));
+        let others: Vec<&str> = others.map(VerifierName::as_str).collect();
+        let cure = match others.is_empty() {
+            true => String::new(),
+            false => format!("; of {given} take {}", any_of(&others)),
+        };
+        refused(format!(
+            "{verifier} is for {}, and not for {n} {given}{cure}",
+            verifier.draft_schemes()
+        ))
+    })
+}
+
+/// Returns what a rule accepts where no rate of rows is computed: of the pair as a problem.
+fn by_problem(
+    verifier: VerifierName,
+    row: &Row<'_>,
+    (scheme, n): (SchemeName, usize),
+    seed: u64,
+) -> Result<Known, String> {
+    let MadeOf::OneDraft(make) = scheme.entry().made_of else {
+        return Err(format!("{scheme} is not made of one draft distribution"));
+    };
+    let (p, q) = (Target::new(row.rows().target), Draft::new(row.rows().draft));
+    let (p, q) = (
+        p.map_err(|e| format!("p: {e}"))?,
+        q.map_err(|e| format!("q: {e}"))?,
+    );
+    let problem = Problem::from_law("rows", p, make(q, n)).map_err(|error| error.to_string())?;
+    let settings = RrsWoSettings {
+        seed,
+        ..RrsWoSettings::default()
+    };
+    rate_of_rows(verifier, &problem, &settings).map_err(|error| error.to_string())
+}
+
+/// The law of a rule's drafts: this one, if it is lossless for n of them, or else its own.
+#[pyfunction]
+#[pyo3(signature = (name, scheme, n))]
+fn law_for(name: &str, scheme: Option<&str>, n: usize) -> PyResult<&'static str> {
+    let verifier: VerifierName = name.parse().map_err(raised)?;
+    let asked: Option<SchemeName> = scheme.map(str::parse).transpose().map_err(raised)?;
+    let asked = asked.filter(|scheme| verifier.is_lossless(*scheme, n));
+    let found = asked.map_or_else(|| drafts_for(verifier, None, n), Ok)?;
+    Ok(found.as_str())
+}
+
+/// The name of a law of rows, of that or another of its names.
+#[pyfunction]
+fn law_named(name: &str) -> PyResult<&'static str> {
+    Ok(scheme_named(name)?.as_str())
 }
 
 /// Names of the draft laws, each with its words and whether rows are answered.
@@ -376,6 +436,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(alpha, module)?)?;
     certificates::register(module)?;
     module.add_function(wrap_pyfunction!(acceptance, module)?)?;
+    module.add_function(wrap_pyfunction!(law_for, module)?)?;
+    module.add_function(wrap_pyfunction!(law_named, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(verifiers, module)?)
 }

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 import specgap as sg
-from specgap import _drafter, _drafter_report, _drafter_rows
+from specgap import _drafter, _drafter_report, _drafter_rows, _native, rules
+from specgap._evaluate import _explored
 
 try:
     import torch
@@ -195,7 +196,7 @@ def test_lengths_are_those_of_all_texts_drafts_and_coins(
     if kind in report.by_means:
         assert report.by_means[kind].mean == pytest.approx(1 + sum(want), abs=1e-12)
     if kind == "sampled":
-        found = report.metrics()
+        found = report.metrics(only="all")
         for d in range(DEPTH):
             assert found[f"acceptance_joint_{d + 1}"] == pytest.approx(want[d], abs=1e-12)
             before = want[d - 1] if d else 1.0
@@ -204,7 +205,7 @@ def test_lengths_are_those_of_all_texts_drafts_and_coins(
 
 
 def test_overlaps_and_marginals_are_those_of_all_texts() -> None:
-    found = world().metrics()
+    found = world().metrics(only="all")
     starts = range(LENGTH - DEPTH + 1)
     for d in range(DEPTH):
         want = sum(
@@ -241,12 +242,12 @@ def calls(text: Text, most: int) -> float:
 
 @pytest.mark.parametrize("most", range(1, DEPTH + 1))
 def test_tokens_a_call_are_those_of_a_decoder(most: int) -> None:
-    found = world().metrics()[f"tokens_per_call_{most}"]
+    found = world().metrics(only="all")[f"tokens_per_call_{most}"]
     assert found == pytest.approx(LENGTH / calls((), most), abs=1e-12)
 
 
 def test_optima_are_means_of_alpha() -> None:
-    found = world().metrics()
+    found = world().metrics(only="all")
     starts = range(LENGTH - DEPTH + 1)
     for n, d in itertools.product((2, 3), range(DEPTH)):
         want = sum(
@@ -513,8 +514,8 @@ def test_prompts_may_come_in_several_batches() -> None:
     one, two = whole.report(), parts.report()
     assert (two.prompts, two.tokens) == (4, one.tokens)
     assert two.lengths["sampled"].mean == pytest.approx(one.lengths["sampled"].mean, abs=1e-12)
-    assert two.metrics()["tokens_per_call_3"] == pytest.approx(
-        one.metrics()["tokens_per_call_3"], abs=1e-12
+    assert two.metrics(only="all")["tokens_per_call_3"] == pytest.approx(
+        one.metrics(only="all")["tokens_per_call_3"], abs=1e-12
     )
     assert parts.arrays()["position"].tolist() == whole.arrays()["position"].tolist()
 
@@ -527,7 +528,7 @@ def test_texts_in_pieces_have_no_replay() -> None:
     report = acc.report()
     # Starts whose rounds reach over the end of a piece are left out, and no other.
     assert report.starts_counted == 12 * (8 + 18)
-    assert "tokens_per_call_1" not in report.metrics() and report.best == []
+    assert "tokens_per_call_1" not in report.metrics(only="all") and report.best == []
     with pytest.raises(sg.Refused, match="came in pieces; give whole texts"):
         acc.arrays()
 
@@ -643,7 +644,7 @@ def test_a_shifted_view_is_taken_as_it_is() -> None:
     acc, other = sg.drafter(depth=3), sg.drafter(depth=3)
     acc.add(logits[:, :-1], heads[:, :-1], torch.from_numpy(tokens), torch.arange(12))
     other.add(target, draft, tokens, range(12))
-    same = acc.report().metrics(), other.report().metrics()
+    same = acc.report().metrics(only="all"), other.report().metrics(only="all")
     assert same[0] == pytest.approx(same[1], abs=1e-12)
 
 
@@ -694,7 +695,7 @@ def test_the_module_needs_no_torch() -> None:
         "rows = np.random.default_rng(0).normal(size=(3, 5, 4))\n"
         "acc.add(rows, rows + 1, np.zeros((3, 5), int), [0, 1, 2])\n"
         "import warnings; warnings.simplefilter('ignore')\n"
-        "assert acc.report().metrics()['overlap_1'] > 0.999\n"
+        "assert acc.report().metrics(only='all')['overlap_1'] > 0.999\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -715,7 +716,7 @@ def test_a_draft_vocabulary_is_a_draft_with_masked_tokens() -> None:
     flags[ids] = True
     other.add(target, draft[..., ids], tokens, range(4), t2d=flags)
     assert part.to_bytes() == other.to_bytes()
-    one, two = whole.report().metrics(), part.report().metrics()
+    one, two = whole.report().metrics(only="all"), part.report().metrics(only="all")
     p = np.exp(target) / np.exp(target).sum(-1, keepdims=True)
     for name, value in two.items():
         if name.startswith(("coverage", "lost")):
@@ -745,7 +746,7 @@ def test_maps_need_not_rise() -> None:
     for rows, offsets in ((draft, None), (draft[..., ids], ids - np.arange(50))):
         acc = sg.drafter(depth=3)
         acc.add(target, rows, tokens, range(4), d2t=offsets)
-        found.append(acc.report().metrics())
+        found.append(acc.report().metrics(only="all"))
     assert found[0] == pytest.approx(found[1], abs=1e-12)
 
 
@@ -770,7 +771,7 @@ def test_padding_and_masks_leave_texts_as_they_are() -> None:
             mask=mask,
         )
         assert acc.to_bytes() == want.to_bytes() if mask is None else True
-        mine, theirs = acc.report().metrics(), want.report().metrics()
+        mine, theirs = acc.report().metrics(only="all"), want.report().metrics(only="all")
         assert mine == pytest.approx(theirs, abs=1e-12)
 
 
@@ -1087,9 +1088,9 @@ def test_the_loss_refuses_what_does_not_fit() -> None:
 def test_metrics_are_flat_and_each_has_a_definition() -> None:
     target, draft, tokens = chain(drift=0.2)
     report = report_of(target, draft, tokens, optima=[2, 3], every=4)
-    found = report.metrics("eval/")
+    found = report.metrics("eval/", only="all")
     assert all(name.startswith("eval/") and type(value) is float for name, value in found.items())
-    for name in report.metrics():
+    for name in report.metrics(only="all"):
         assert report.definition(name) in report.definitions.values(), name
     assert report.definition("speedup_at_0.05").startswith("tokens / (calls")
     assert report.definition("overlap_2") == report.definitions["overlap_d"]
@@ -1107,6 +1108,12 @@ def test_metrics_are_flat_and_each_has_a_definition() -> None:
     assert {name.removeprefix("eval/") for name in found if not name.endswith("_ci95")} == plain | {
         name.removeprefix("eval/") for name in estimates
     }
+    few = report.metrics("eval/")
+    assert few.items() <= found.items() and 12 <= len(few) <= 20
+    assert "eval/acceptance_length_ci95" in few and "eval/surprise_z" in few
+    assert list(report.metrics(only=["overlap_2"])) == ["overlap_2", "overlap_2_ci95"]
+    with pytest.raises(ValueError, match="there is no number 'overlapp'"):
+        report.metrics(only=["overlapp"])
     assert json.loads(report.json) == report.to_dict()
     for page in (report.text(whole=True), str(report)):
         page = " ".join(page.split())
@@ -1115,7 +1122,7 @@ def test_metrics_are_flat_and_each_has_a_definition() -> None:
             assert " ".join(words.split()) in page
     assert len(report.by_depth()["overlap"]) == 3
     again = pickle.loads(pickle.dumps(report))
-    assert again.json == report.json and again.metrics() == report.metrics()
+    assert again.json == report.json and again.metrics(only="all") == report.metrics(only="all")
     assert again.html() == report.html()
 
 
@@ -1162,7 +1169,7 @@ def test_a_comparison_is_paired() -> None:
     for kind, one in found.acceptance_length.items():
         assert one.mean == pytest.approx(want[kind], abs=1e-12)
     for d, one in enumerate(found.joint, 1):
-        mine, theirs = (report.metrics()[f"acceptance_joint_{d}"] for report in (b, a))
+        mine, theirs = (report.metrics(only="all")[f"acceptance_joint_{d}"] for report in (b, a))
         assert one.mean == pytest.approx(mine - theirs, abs=1e-12)
     # By hand: differences summed by prompt, Student's t of 19 degrees.
     gain = b.starts()["accepted_sampled"] - a.starts()["accepted_sampled"]
@@ -1218,3 +1225,55 @@ def test_intervals_of_a_few_prompts() -> None:
 def test_examples_of_docstrings_run() -> None:
     for module in (_drafter, _drafter_report, _drafter_rows):
         assert doctest.testmod(module).failed == 0
+
+
+# Trees, and prompts that have names.
+
+
+def test_a_tree_of_strata_has_the_length_that_every_draw_sums_to() -> None:
+    """How often a child is accepted given the output, from all tuples of drafts and the rule's law."""
+    target, draft, tokens = chain(batch=3, length=12)
+    acc = sg.drafter(depth=2, trees=["2x2", "prefix-3-1"], every=1)
+    acc.add(target, draft[:, :, :2], tokens, prompt_id=[f"text {b}" for b in range(len(tokens))])
+    report = acc.report()
+    found = report.metrics()
+
+    def softmax(row: Any) -> Any:
+        powers = np.exp(row - row.max())
+        return powers / powers.sum()
+
+    known: dict[Any, float] = {}
+
+    def share(p: Any, q: Any, n: int, token: int) -> float:
+        key = (p.tobytes(), q.tobytes(), n, token)
+        if key not in known:
+            padded, masses = _native.DraftLaw("stratified", q.tolist(), n).tuples()
+            accepted = 0.0
+            for one, mass in zip(padded, masses):
+                drafts = one[one >= 0]
+                for rng, (put_out, slot) in _explored(functools.partial(rules.level_4, p, q, drafts)):
+                    accepted += mass * rng.weight * (put_out == token and slot is not None)
+            known[key] = min(accepted / p[token], 1.0)
+        return known[key]
+
+    shapes = {"2x2": (2, 2), "prefix-3-1": (3, 1)}
+    for tree, children in shapes.items():
+        lengths = []
+        for b in range(len(tokens)):
+            for s in range(tokens.shape[1] - 1):
+                kept = [
+                    share(softmax(target[b, s + j]), softmax(draft[b, s, j]), n, int(tokens[b, s + j]))
+                    for j, n in enumerate(children)
+                ]
+                lengths.append(1 + kept[0] + kept[0] * kept[1])
+        assert found[f"acceptance_length_tree_{tree}"] == pytest.approx(np.mean(lengths), abs=1e-9)
+    assert "strata, tree 2x2, level-4" in report.text(whole=True)
+    assert report.definition("acceptance_length_tree_2x2").startswith("1 + E[tau], on a sample")
+    # The same by other processes, whose prompts have the same names.
+    again = sg.Drafter.from_bytes(acc.to_bytes())
+    other = sg.drafter(depth=2, trees=["2x2", "prefix-3-1"], every=1)
+    other.add(target, draft[:, :, :2], tokens, prompt_id=[f"text {b}" for b in range(len(tokens))])
+    assert again.merge(other).report().metrics() == found
+    for bad in ("5x3", "none"):
+        with pytest.raises(sg.Refused, match="trees: '5x3' has 3 levels|tree: 'none' is none"):
+            sg.drafter(depth=2, trees=[bad])

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from specgap import rules
+from specgap._drafting import strata as cut_strata
 
 from .conftest import ROOT, Coins
 
@@ -216,7 +217,7 @@ def test_torch_does_the_same_with_the_same_coins(straddle: Any) -> None:
             # Which of equal sure tokens comes first is left open.
             assert sorted(drafts[row].tolist()) == sorted([*wanted, *[-1] * (n - len(wanted))])
             wanted = drafts[row, : len(wanted)].numpy()
-            strata = len(rules._strata(q[row], n, straddle)[1])
+            strata = len(cut_strata(q[row], n, straddle)[1])
             used = [flips[row, t * n + j] for t in range(4) for j in reversed(range(strata))]
             fed = Coins([*used, flips[row, -1]])
             if len(wanted) == n:  # else the kernel in NumPy cuts the row for fewer drafts

@@ -102,9 +102,9 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
     (lambda log: sg.alpha(sg.Log.open(log), Q, 2), TypeError, r"\(rule, log, n\) take logs"),
     (lambda log: sg.evaluate(rule, log, log, 3), TypeError, "a log has both rows"),
     (
-        lambda log: sg.gap(log, verifiers=[rule]),
+        lambda log: sg.gap(log, verifiers=[("rrs", "stratified")]),  # type: ignore[list-item]
         TypeError,
-        "verifiers: rule is a function .* evaluate",
+        "verifiers: rrs is measured under all of schemes",
     ),
     (
         lambda log: sg.evaluate(rule, P, Q, [1, 2]),  # type: ignore[call-overload]
@@ -151,6 +151,32 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
         lambda log: sg.gap(log, verifiers="rrss"),  # type: ignore[arg-type]
         ValueError,
         r"did you mean rrs\?",
+    ),
+    (
+        lambda log: sg.evaluate(rule, log, 2, topk=200),  # type: ignore[call-overload]
+        TypeError,
+        r"evaluate\(\) got an unexpected keyword argument 'topk'; did you mean top_k=\?",
+    ),
+    (
+        lambda log: sg.evaluate(rule, log, 4, "stratified"),  # type: ignore[call-overload]
+        TypeError,
+        "scheme goes by name: evaluate.verifier, log, 4, scheme='stratified'",
+    ),
+    (
+        lambda log: sg.gap(log, draft=2),  # type: ignore[call-arg]
+        TypeError,
+        r"gap\(\) got an unexpected keyword argument 'draft'; did you mean drafts=\?",
+    ),
+    (
+        lambda log: sg.gap(log, schemes="rrs"),  # type: ignore[arg-type]
+        ValueError,
+        "choose one of with-replacement, .*, top$",
+    ),
+    (lambda log: sg.tree(log, topology="2by2"), ValueError, '^topology: "2by2" is no tree'),
+    (
+        lambda log: sg.acceptance("rrs", P, Q, 2, "without-replacement"),
+        ValueError,
+        "of without-replacement drafts take rrs-wo",
     ),
     (
         lambda log: sg.acceptance("kseq", P, Q, 2),  # type: ignore[arg-type]
@@ -433,3 +459,63 @@ def test_numbers_out_of_range_are_named() -> None:
     plan = sg.plan(p, q, 2)
     with pytest.raises(TypeError, match="drafts: has entries of type float64"):
         plan.emit([1.5, 1])
+
+
+def test_one_thing_is_read_under_each_of_its_names(log: str) -> None:
+    call: Any = sg.alpha
+    assert call(P, Q, drafts=2, law="iid").scheme == "with-replacement"
+    small: dict[str, Any] = {"temperature": 1.0, "verifiers": "rrs", "schemes": "with-replacement"}
+    want = sg.gap(pair(), drafts=2, **small).json
+    for other in (
+        {"n": 2, "scheme": "with-replacement", "rule": "rrs"},
+        {"n": 2, "laws": "with-replacement", "rules": "rrs"},
+    ):
+        assert sg.gap(pair(), temperature=1.0, **other).json == want  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n'"):
+        sg.gap(pair(), drafts=2, n=3, **small)  # type: ignore[call-arg]
+
+
+def test_a_log_opens_by_its_path_and_a_problem_takes_arrays(log: str) -> None:
+    assert sg.Log(log).positions == sg.Log.open(log).positions
+    assert pickle.loads(pickle.dumps(sg.Log(log))).vocabulary == sg.Log.open(log).vocabulary
+    q = np.array([0.75, 0.25])
+    coin = {"target": np.array([0.5, 0.5]), "drafts": 2, "draft": {"scheme": "with-replacement", "q": q}}
+    assert sg.solve(coin).to_dict()["optimal_acceptance_rate"]["exact"] == "15/16"
+
+
+def test_what_a_package_shows_is_what_it_has() -> None:
+    assert "alpha" in dir(sg) and "kernels" in dir(sg)
+    assert not [name for name in dir(sg) if name in ("Any", "annotations", "importlib", "_kept")]
+    assert sg.carried.Carried is not None
+
+
+def test_rates_of_many_rows_are_a_small_table() -> None:
+    p, q = np.random.default_rng(0).dirichlet(np.full(50, 0.1), (2, 400))
+    found = sg.alpha(p, q, 4)
+    assert len(repr(found)) < 1000 and f"{found.value.mean():.9g}" in repr(found)
+    assert repr(sg.alpha(p[0], q[0], 4)).startswith("Rates(value=0.")
+    assert found._repr_html_().count("<tr>") == 7
+
+
+def test_bounds_stand_in_the_cells_of_tables_where_nothing_more_is_known(log: str) -> None:
+    report = sg.gap(log, verifiers="rrs-wo", schemes="without-replacement", drafts=2, temperature=1.0)
+    table = report.table("acceptance")
+    _, lines = table.rows()
+    (row,) = [line for line in lines if "rrs-wo" in line]
+    low, high = (float(word) for word in row[-1].split(" to "))
+    assert 0.0 < low < high < 1.0
+    assert "rrs-wo" in table._repr_html_()
+    for frame in (table.to_pandas(), table.to_polars()):
+        assert len(frame) == len(lines)
+    assert report.positions()._repr_html_().count("<tr>") == 6
+
+
+def test_what_parts_cannot_share_is_said_before_any_work() -> None:
+    from specgap._reports import refuse_in_parts
+
+    step: Any = lambda p, q, i, n: p  # noqa: E731
+    with pytest.raises(sg.Refused, match="mine has no digest.*digest=.."):
+        refuse_in_parts(verifiers=[sg.Sequential(step, name="mine")])
+    with pytest.raises(TypeError, match="'top_kk'; did you mean top_k="):
+        refuse_in_parts(top_kk=3)
+    refuse_in_parts(verifiers=[sg.Sequential(step, digest="1"), "rrs"], top_k=3)

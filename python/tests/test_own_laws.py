@@ -306,11 +306,15 @@ def test_what_cannot_be_measured_is_refused(arrays: dict[str, Any], log: str) ->
         sg.gap(arrays, schemes=[composed, composed], **asked)
     with pytest.raises(ValueError, match="own law \"rrs\".*already"):
         sg.gap(arrays, schemes=[sg.laws.composed(TOP_AND_DRAW, name="rrs")], **asked)
-    # A function stands under laws of one's own alone, and where it can be summed.
-    with pytest.raises(TypeError, match="function of .p, q, drafts, rng.*laws alone"):
-        sg.gap(arrays, schemes=["with-replacement", composed], verifiers=[token], **asked)
-    with pytest.raises(ValueError, match=r"own rule coin: .*evaluate\(coin, log, scheme=law\)"):
-        sg.gap(arrays, schemes=[composed], verifiers=[coin], **asked)
+    # A function stands under all laws that are asked for; where it cannot be summed it is drawn.
+    every: dict[str, Any] = {**asked, "drafts": 2, "schemes": ["with-replacement", composed]}
+    exact = sg.gap(arrays, verifiers=[token], samples=10**7, **every)
+    few = sg.gap(arrays, verifiers=[coin], samples=6_000, **every)
+    for of in ("with-replacement", "composed"):
+        summed, drawn_one = verifier(cell(exact, of, 2), "own token"), verifier(cell(few, of, 2), "coin")
+        assert summed["own"]["total_variation_max"] < 1e-12
+        assert "total_variation_max" not in drawn_one["own"]
+        assert drawn_one["acceptance"]["mean"] == pytest.approx(summed["acceptance"]["mean"], abs=0.02)
     with pytest.raises(TypeError, match="mine: a Sequential rule is for drafts that are each drawn"):
         rule = sg.Sequential(lambda p, q, i, n: p, name="mine")
         sg.gap(arrays, schemes=[composed], verifiers=[rule], **asked)
@@ -329,7 +333,7 @@ def test_what_cannot_be_measured_is_refused(arrays: dict[str, Any], log: str) ->
         sg.tree(log, schemes=composed)  # type: ignore[arg-type]
     # Rules of the literature keep their names apart from the table's.
     iid = sg.laws.composed(draws(2), name="two draws")
-    report = sg.gap(arrays, schemes=[iid], verifiers=[sg.rules.rrs, "exact-match"], **asked)
+    report = sg.gap(arrays, schemes=[iid], verifiers=[sg.rules.rrs, "exact-match"], samples=10**7, **asked)
     found = cell(report, "two draws", 2)
     assert [row["name"] for row in found["verifiers"]] == ["exact-match", "own rrs"]
     rrs = np.mean(sg.acceptance("rrs", *rows(arrays), 2).value)

@@ -201,7 +201,7 @@ def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
         sg.alpha(logits, rows[1], 2, logits=True)
     with pytest.raises(ValueError, match="product has no optimum of rows"):
         sg.alpha(p, q, 2, "product")  # type: ignore[call-overload]
-    with pytest.raises(ValueError, match="rrs is for with-replacement, .* for 2 of them, without-replacement"):
+    with pytest.raises(ValueError, match="rrs is for with-replacement, .* not for 2 without-replacement drafts; .* take rrs-wo"):
         sg.acceptance("rrs", p, q, 2, "without-replacement")
     with pytest.raises(ValueError, match="nonsense"):
         sg.acceptance("nonsense", p, q, 2)  # type: ignore[arg-type]

@@ -221,3 +221,22 @@ def test_what_lists_are_refused_for() -> None:
         sg.Log.of_lists(target=[{0: 0.0}] * 2, draft=[{0: 0.0}], vocabulary=9)
     with pytest.raises(sg.Refused, match="rows: 'bits' is not known"):
         sg.Log.of_lists(target=[{0: 0.0}], draft=[{0: 0.0}], vocabulary=9, rows="bits")
+
+
+def test_a_frame_that_lost_what_its_file_said_says_how_to_say_it(log: str, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    path = tmp_path / "rows.parquet"
+    sg.Log.open(log).write_parquet(path)
+    frame = polars.read_parquet(path)
+    asked: dict[str, Any] = {"drafts": 2, "schemes": "top", "verifiers": "exact-match"}
+    for lost in ({}, {"vocabulary": 49152}, {"metadata": {"vocabulary": 49152}}):
+        with pytest.raises(sg.Refused, match=r"metadata=specgap.Log.open\(path\).metadata"):
+            sg.gap(frame, **lost, **asked)
+    report = sg.gap(frame, metadata=sg.Log.open(log).metadata, **asked).to_dict()
+    assert report["cells"] == sg.gap(log, **asked).to_dict()["cells"]
+    # Lists without a rest need the vocabulary alone.
+    small = polars.DataFrame({
+        "token_ids": [[0, 1], [1, 2]], "target_logprobs": [[-0.7, -0.7], [-0.1, -2.5]],
+        "draft_logprobs": [[-0.7, -0.7], [-0.1, -2.5]],
+    })  # fmt: skip
+    assert sg.Log.of_table(small, vocabulary=3).vocabulary == 3

@@ -74,10 +74,13 @@ fn schemes_without_drafts(settings: &Settings) -> impl Iterator<Item = String> {
 }
 
 /// Returns why a verifier that is lossless has no rate.
-fn why(name: VerifierName) -> &'static str {
-    match name == VerifierName::OPTIMAL {
-        true => "it accepts alpha*, which is measured; its plan is made for i.i.d. drafts alone",
-        false => "its rate is not computed at rows of a log",
+fn why(name: VerifierName, scheme: Option<SchemeName>) -> &'static str {
+    if name == VerifierName::OPTIMAL {
+        return "it accepts alpha*, which is measured; its plan is made for i.i.d. drafts alone";
+    }
+    match scheme.and_then(|scheme| name.on_row(scheme)) {
+        Some(_) => "level, which accepts alpha*, stands for it unless rules are named",
+        None => "its rate is not computed at rows of a log",
     }
 }
 
@@ -91,10 +94,13 @@ fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
                     .into_iter()
                     .any(|&n| scheme.fits(n) && name.is_lossless(*scheme, n))
         };
-        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) = schemes()
-            .filter(asked)
-            .partition(|&scheme| name.on_row(scheme).is_some());
-        let line = || format!("{name} of {} drafts: {}", enumerated(&without), why(name));
+        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) =
+            schemes().filter(asked).partition(|&scheme| {
+                name.on_row(scheme)
+                    .is_some_and(|row| settings.measures(&row))
+            });
+        let why = why(name, without.first().copied());
+        let line = || format!("{name} of {} drafts: {why}", enumerated(&without));
         (!with.is_empty() && !without.is_empty()).then(line)
     })
 }
@@ -136,7 +142,7 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                 ));
             }
             let why = if matches!(lossless, Lossless::Always) {
-                why(name).to_owned()
+                why(name, None).to_owned()
             } else {
                 format!("it is lossless for {lossless} only")
             };

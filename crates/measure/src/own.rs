@@ -226,6 +226,8 @@ pub(super) struct RuleTold {
     of: Law,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    drawn: bool,
 }
 
 impl fmt::Debug for OwnRule {
@@ -265,6 +267,7 @@ impl OwnRule {
             words: String::new(),
             of: drafts.into().0,
             digest: None,
+            drawn: false,
         };
         Self::checked(told, Some(Arc::new(rate))).map_err(GapError::Settings)
     }
@@ -306,6 +309,14 @@ impl OwnRule {
     #[must_use]
     pub fn digest(mut self, digest: &str) -> Self {
         self.told.digest = Some(digest.to_owned());
+        self
+    }
+
+    /// Says that what it accepts is a mean over draws, less the noise that it has in common with a
+    /// number whose mean is known: right on average, and at one position maybe below 0 or above 1.
+    #[must_use]
+    pub fn drawn(mut self) -> Self {
+        self.told.drawn = true;
         self
     }
 
@@ -361,7 +372,8 @@ impl OwnRule {
             ("total variation", rate.total_variation),
         ];
         for (what, number) in numbers {
-            let within = -ROUNDING..=1.0 + ROUNDING;
+            let room = if self.told.drawn { 1.0 } else { ROUNDING };
+            let within = -room..=1.0 + room;
             if let Some(number) = number.filter(|number| !within.contains(number)) {
                 return Err(named(format!(
                     "its {what} with n = {} is {number}; a probability is in [0, 1]",

@@ -7,6 +7,7 @@ use super::metric::{
 };
 use super::own::{Law, OwnAsked, OwnRule};
 use super::own_law::{LawAsked, OwnLaw, STATUS};
+use specgap_core::optimum::row_question;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
 use specgap_log::log::Log;
@@ -437,9 +438,17 @@ impl Settings {
 
     /// The verifiers that are run for n drafts.
     pub(super) fn rules(&self, drafts: usize) -> Listed<(Rule, RowRule)> {
-        listed(rules().filter(|&((scheme, name), _)| {
-            self.asks_for((scheme, name)) && scheme.fits(drafts) && name.is_lossless(scheme, drafts)
+        listed(rules().filter(|&((scheme, name), row)| {
+            self.asks_for((scheme, name))
+                && self.measures(&row)
+                && scheme.fits(drafts)
+                && name.is_lossless(scheme, drafts)
         }))
+    }
+
+    /// Returns whether a rule is measured: some are where rules are named alone.
+    pub(super) fn measures(&self, row: &RowRule) -> bool {
+        !row.if_named || self.verifiers != Self::verifiers()
     }
 
     /// Returns what is asked at every position, for each n.
@@ -456,8 +465,7 @@ impl Settings {
                 }
             }
             let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
-            let optimum =
-                |scheme: SchemeName| Some((scheme, scheme.entry().on_row.as_ref()?.optimum));
+            let optimum = |scheme: SchemeName| Some((scheme, row_question(scheme)?));
             let table: Vec<Rule> = rules.iter().map(|(rule, _)| *rule).collect();
             Asked {
                 drafts,

@@ -136,6 +136,16 @@ fn lengths(report: &DrafterReport) -> Section {
             maybe(calls.and_then(|calls| calls.last()), 3),
         ])
     });
+    let tree = |(name, one): (&String, &Estimate)| {
+        let tree = name.strip_prefix("acceptance_length_tree_")?;
+        let length = entry(one, 3);
+        let words = format!("strata, tree {tree}, level-4 (a sample)");
+        let none = || maybe(None, 3);
+        Some(Row::new([Entry::plain(words), length, none(), none()]))
+    };
+    let rows = rows
+        .into_iter()
+        .chain(report.estimates.iter().filter_map(tree));
     let columns = head("drafts | #acceptance length | #by means | #tokens a call");
     let table = Table::new("acceptance-length", "Tokens a round", columns)
         .rows(rows)

@@ -2,9 +2,10 @@
 
 use super::{Optimum, closed_form, flow, ratio_scan, submodular, thresholds};
 use crate::problem::Problem;
-use crate::scheme::SchemeName;
-use specgap_number::distribution::PROBABILITY_RELATIVE_ERROR;
+use crate::scheme::{Product, SchemeName, Straddle, Stratified, limit, ordered};
+use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
 use specgap_number::known::Known;
+use specgap_row::{Question, Row, RowError};
 
 /// A plan of a row that is solved by flow before anything else: so small that it is exact at once.
 const SMALL_PLAN: f64 = 2.0e4;
@@ -104,4 +105,55 @@ pub fn on_row(problem: &Problem) -> Result<Optimum, NoMethod> {
         rate: Known::rate(found.rate.value(), lower, upper),
         ..found
     })
+}
+
+/// How alpha\* of a law's drafts is found at rows of a log: as the law says, and of independent
+/// strata, where that leaves bounds apart, by [`on_row`] too. `None` if no log holds such drafts.
+pub fn row_question(scheme: SchemeName) -> Option<Question> {
+    let own = scheme.entry().on_row.as_ref()?.optimum;
+    Some(match scheme == SchemeName::STRATIFIED_INDEPENDENT {
+        true => Question {
+            full: independent_strata,
+            ..own
+        },
+        false => own,
+    })
+}
+
+/// Bounds of alpha\* that are further apart are looked for again.
+const APART: f64 = 1e-9;
+
+fn independent_strata(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
+    let passes = limit(row, drafts, Straddle::Independent)?.optimum;
+    if passes.width() <= APART {
+        return Ok(passes);
+    }
+    let other = ordered(row, |p, q, _| by_rows(p, q, drafts))?;
+    Ok(match other {
+        Some(other) => {
+            let lower = passes.lower().max(other.lower());
+            let upper = passes.upper().min(other.upper()).max(lower);
+            Known::rate(other.value().clamp(lower, upper), lower, upper)
+        }
+        None => passes,
+    })
+}
+
+/// alpha\* of independent strata, each a row of its own.
+fn by_rows(p: &Target, q: &Draft, drafts: usize) -> Option<Known> {
+    let law = Stratified::new(q.clone(), drafts, Straddle::Independent);
+    let alone = law.certain().iter().map(|&token| vec![(token, 1.0)]);
+    let strata = law.strata().strata().iter();
+    let strata = strata.map(|all| all.iter().map(|one| (one.token, one.share)).collect());
+    let rows: Option<Vec<Draft>> = (alone.chain(strata))
+        .map(|tokens: Vec<(usize, f64)>| {
+            let mut row = vec![0.0; q.vocab()];
+            for (token, mass) in tokens {
+                row[token] = mass;
+            }
+            Draft::new(&row).ok()
+        })
+        .collect();
+    let problem = Problem::new("strata", p.clone(), Product::new(rows?)?).ok()?;
+    Some(on_row(&problem).ok()?.rate)
 }

@@ -20,7 +20,7 @@ pub mod ratio_scan;
 pub mod submodular;
 pub mod thresholds;
 
-pub use best::{NoMethod, best, on_row};
+pub use best::{NoMethod, best, on_row, row_question};
 pub use instance::{Capacity, Instance, ScaledInstance};
 
 use specgap_number::known::Known;

@@ -31,6 +31,8 @@ pub struct RowLaw(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Composed(Box<LawTable>),
+    /// A law of the table, alone, with so many drafts.
+    Named(SchemeName, usize, Box<LawTable>),
     Independent,
     Tuples(TuplesToLaw, Vec<Vec<i64>>, Vec<Number>),
 }
@@ -57,7 +59,13 @@ impl RowLaw {
         }
         let name: SchemeName = name.parse()?;
         match (name.entry().made_of, table.law, table.tuples) {
-            (MadeOf::Parts(_), Some(law), None) => Ok(Self(Kind::Composed(Box::new(law)))),
+            (MadeOf::Parts(_), Some(law), None) => {
+                let law = Box::new(law);
+                Ok(Self(match named(&law) {
+                    Some((name, drafts)) => Kind::Named(name, drafts, law),
+                    None => Kind::Composed(law),
+                }))
+            }
             (MadeOf::EachDraft(_), None, None) => Ok(Self(Kind::Independent)),
             (MadeOf::Tuples(make), None, Some(tuples)) => {
                 let masses = table.probabilities.unwrap_or_default();
@@ -73,10 +81,20 @@ impl RowLaw {
         }
     }
 
+    /// Returns what it is made as: a part alone that draws as a law of the table does is that law.
+    pub fn made(&self) -> SchemeName {
+        match &self.0 {
+            Kind::Composed(_) => SchemeName::COMPOSED,
+            Kind::Named(name, ..) => *name,
+            Kind::Independent => SchemeName::PRODUCT,
+            Kind::Tuples(..) => SchemeName::EXPLICIT,
+        }
+    }
+
     /// Returns whether the law draws from as many rows of q.
     pub fn takes(&self, rows: usize) -> bool {
         match &self.0 {
-            Kind::Composed(_) => rows == 1,
+            Kind::Composed(_) | Kind::Named(..) => rows == 1,
             Kind::Independent => rows >= 1,
             Kind::Tuples(..) => rows == 0,
         }
@@ -90,14 +108,22 @@ impl RowLaw {
     pub fn on(&self, vocab: usize, rows: &[Vec<f64>]) -> Result<Arc<dyn DraftScheme>, FieldError> {
         if !self.takes(rows.len()) {
             let limit = match self.0 {
-                Kind::Composed(_) => "1..=1".to_owned(),
+                Kind::Composed(_) | Kind::Named(..) => "1..=1".to_owned(),
                 Kind::Independent => format!("1..={MAX_DRAFTS}"),
                 Kind::Tuples(..) => "0..=0".to_owned(),
             };
             return Err(out_of_range("number of rows of q", rows.len(), limit));
         }
+        if let Kind::Named(name, drafts, _) = &self.0
+            && let MadeOf::OneDraft(make) = name.entry().made_of
+            && (*drafts <= vocab || !name.draws_distinct_tokens())
+            && let [row] = rows
+            && let Ok(q) = Draft::new(row)
+        {
+            return Ok(make(q, *drafts));
+        }
         let law: Arc<dyn DraftScheme> = match &self.0 {
-            Kind::Composed(law) => {
+            Kind::Composed(law) | Kind::Named(.., law) => {
                 let q: Vec<Number> = rows.concat().into_iter().map(Number::Float).collect();
                 Arc::new(Composed::new(
                     vocab,
@@ -127,6 +153,14 @@ impl RowLaw {
         }
         Ok(law)
     }
+}
+
+/// The law of the table, and the number of drafts, that a part is of which nothing else is said.
+fn named(law: &LawTable) -> Option<(SchemeName, usize)> {
+    let drafts = usize::try_from(law.drafts?).ok()?;
+    let alone = law.present().eq(["drafts"]) && (1..=MAX_DRAFTS).contains(&drafts);
+    let name: SchemeName = law.law.as_ref().filter(|_| alone)?.parse().ok()?;
+    matches!(name.entry().made_of, MadeOf::OneDraft(_)).then_some((name, drafts))
 }
 
 #[cfg(test)]
@@ -162,6 +196,29 @@ mod tests {
             listed.on(2, &rows).unwrap_err().to_string(),
             "number of rows of q is 2; it must be in 0..=0"
         );
+        // A part alone that draws as a law of the table does is that law, with its rules.
+        let part =
+            |law: &str| RowLaw::parse_json(&format!(r#"{{"scheme": "composed", "law": {law}}}"#));
+        for (law, made) in [
+            (
+                r#"{"law": "with-replacement", "drafts": 2}"#,
+                SchemeName::WITH_REPLACEMENT,
+            ),
+            (
+                r#"{"law": "with-replacement", "drafts": 2, "avoid_top": 1}"#,
+                SchemeName::COMPOSED,
+            ),
+            (
+                r#"{"law": "without-replacement", "drafts": 2}"#,
+                SchemeName::WITHOUT_REPLACEMENT,
+            ),
+        ] {
+            let law = part(law).unwrap();
+            assert_eq!(law.made(), made);
+            assert_eq!(law.on(3, &[vec![0.5, 0.25, 0.25]]).unwrap().name(), made);
+        }
+        let few = part(r#"{"law": "without-replacement", "drafts": 3}"#).unwrap();
+        assert_eq!(few.on(2, &rows[..1]).map(|law| law.name()).ok(), None);
         let none = r#"{"scheme": "composed", "law": {"law": "fixed", "tokens": []}}"#;
         let none = RowLaw::parse_json(none).unwrap();
         assert_eq!(

@@ -141,6 +141,23 @@ impl<M: Number> Strata<M> {
         Self { strata }
     }
 
+    /// A stratum for each row, of whole laws: independent drafts, and no token over a cut.
+    pub fn of_rows(rows: Vec<Vec<M>>) -> Self {
+        let share = |(token, share): (usize, M)| Share {
+            token,
+            across_right: false,
+            given: [share.clone(), share.clone()],
+            share,
+        };
+        let stratum = |row: Vec<M>| {
+            let all = row.into_iter().enumerate();
+            all.filter(|(_, mass)| !mass.is_nil()).map(share).collect()
+        };
+        Self {
+            strata: rows.into_iter().map(stratum).collect(),
+        }
+    }
+
     /// The strata: what each token has of them.
     pub fn strata(&self) -> &[Vec<Share<M>>] {
         &self.strata

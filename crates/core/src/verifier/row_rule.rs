@@ -54,6 +54,8 @@ pub struct RowRule {
     /// Whether its rate is alpha* at every row by a theorem, so that to compute it otherwise is
     /// a check: of the theorem, and of what computes it.
     pub by_theorem: bool,
+    /// Whether a report measures it only where rules are named.
+    pub if_named: bool,
 }
 
 /// What a [`RowRule`] computes of a row and n.
@@ -132,6 +134,7 @@ impl RowRule {
             fast: None,
             cut: None,
             by_theorem: false,
+            if_named: false,
         }
     }
 

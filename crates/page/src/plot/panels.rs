@@ -127,12 +127,17 @@ impl PanelPlot {
         out
     }
 
-    /// A picture of pgfplots each.
+    /// A picture of pgfplots each, two a line, so that many are no longer than a page.
     fn tex(&self) -> String {
-        let of = &self.chart.title;
-        let all = self.panels.iter();
-        let all = all.map(|(title, lines)| self.plot_of(&format!("{of}: {title}"), lines));
-        all.map(|plot| plot.tex()).collect()
+        let panel = |(at, (title, lines)): (usize, &(String, Vec<Line>))| {
+            let end = if at % 2 == 1 { "\n" } else { "\\hfill\n" };
+            self.plot_of(title, lines).half() + end
+        };
+        let all: String = self.panels.iter().enumerate().map(panel).collect();
+        format!(
+            "% {}\n{all}",
+            super::super::latex::one_line(&self.chart.title)
+        )
     }
 }
 
@@ -182,7 +187,11 @@ mod tests {
                 .starts_with("panel,line,x,y,low,high\nlaw 0,rule 0,2,0.5,0.5,0.5\n")
         );
         assert_eq!(canvas.data().lines().count(), 7);
-        assert_eq!(canvas.tex().matches("\\begin{axis}").count(), 3);
+        let tex = canvas.tex();
+        assert_eq!(tex.matches("\\begin{axis}").count(), 3);
+        // Two a line, under their names.
+        assert_eq!(tex.matches("width=.49\\linewidth").count(), 3);
+        assert!(tex.contains("title={law 1}") && tex.matches("\\hfill").count() == 2);
     }
 
     #[test]

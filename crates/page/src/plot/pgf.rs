@@ -36,9 +36,20 @@ fn colour(ink: Ink) -> String {
 impl LinePlot {
     /// A chart of lines.
     pub(super) fn tex(&self) -> String {
+        self.tex_of(&["width=.95\\linewidth, height=.6\\linewidth".to_owned()])
+    }
+
+    /// A chart of half a line, under its title: two stand side by side.
+    pub(super) fn half(&self) -> String {
+        let title = format!("title={{{}}}", escaped(&self.title));
+        let size = "width=.49\\linewidth, height=.36\\linewidth";
+        self.tex_of(&[size.to_owned(), title, "font=\\footnotesize".to_owned()])
+    }
+
+    fn tex_of(&self, first: &[String]) -> String {
         let stops = &self.x.stops;
-        let mut options = vec![
-            "width=.95\\linewidth, height=.6\\linewidth".to_owned(),
+        let mut options = first.to_vec();
+        options.extend([
             format!("xlabel={{{}}}", escaped(&self.x.label)),
             format!("ylabel={{{}}}", escaped(&self.y_label)),
             format!("xtick={{{}}}", list(stops, |(x, _)| x.to_string())),
@@ -51,7 +62,7 @@ impl LinePlot {
             "legend style={font=\\scriptsize, draw=none, at={(0.5,-0.22)}, anchor=north}"
                 .to_owned(),
             "legend cell align=left".to_owned(),
-        ];
+        ]);
         if self.percent {
             options.push(format!("yticklabel={{{PERCENT}}}, scaled y ticks=false"));
         }

@@ -72,6 +72,7 @@ pub struct SymmetricPasses {
     passes: Vec<Pass>,
     thinning: Thinning,
     rates: LevelRates,
+    refused_draft: f64,
 }
 
 impl SymmetricPasses {
@@ -135,6 +136,14 @@ impl SymmetricPasses {
             s -= taken;
             passes.push(pass);
         }
+        // No clock rings, and x is drafted: n s^(n-1) of its mass. Or one rings, and is refused.
+        let drafted = drafts as f64 * s.powi((drafts - 1) as i32);
+        let besides = |((&p, &emitted), &mass): ((&f64, &f64), &f64)| {
+            (p - emitted).max(0.0).min(drafted * mass) + (emitted - p).max(0.0)
+        };
+        let refused_draft = (p.iter().zip(emitted.iter()).zip(mass.iter()))
+            .map(besides)
+            .sum();
         let (thinning, accepted) = Thinning::new(p, &emitted);
         let accepted = accepted.min(1.0);
         let inside = |row: &[f64]| {
@@ -150,12 +159,18 @@ impl SymmetricPasses {
             passes,
             thinning,
             rates: LevelRates::enclosed([accepted, error], [most, most_error]),
+            refused_draft,
         })
     }
 
     /// Probability that a draft is accepted, enclosed.
     pub fn acceptance_rate(&self) -> &Known {
         &self.rates.acceptance
+    }
+
+    /// Returns what the probability is at most that the output is a draft which was refused.
+    pub fn refused_draft(&self) -> f64 {
+        self.refused_draft
     }
 
     /// alpha\*, between what these passes accept and `1 + P(H) - q(H)^n`.

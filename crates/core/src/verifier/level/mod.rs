@@ -14,14 +14,14 @@ pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verifier, VerifierError,
-    VerifierName,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRate, RowRule, RowRuleError,
+    TokenRule, Verifier, VerifierError, VerifierName,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{SchemeName, Straddle, Strata, Stratified, given, listed, ordered, passes};
 use in_order::InOrder;
-use laws::{LAWS, straddle_of, stratified};
+use laws::{LAWS, OF_PASSES, straddle_of, stratified};
 pub use limit::Level;
 use specgap_number::distribution::{Draft, Rational, exact_value, token_id};
 use specgap_number::known::Known;
@@ -38,7 +38,7 @@ const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
 /// Most histories of drafts over cuts that are summed, times V.
 const MOST_HISTORIES: f64 = 3e8;
 
-/// A rule of a few passes over the drafts of one position: `level-4` for stratified and i.i.d.
+/// A rule of a few passes over the drafts of one position: `level-4` for stratified and independent
 /// drafts, and `rrs`, its form of one pass, for stratified ones.
 ///
 /// # Strata
@@ -132,12 +132,12 @@ impl<M: Number> Form<M> {
 }
 
 impl Staged {
-    /// `level-4`, of stratified or i.i.d. drafts.
+    /// `level-4`, of stratified or independent drafts.
     ///
     /// # Errors
     /// Any other scheme.
     pub fn four(problem: &Problem) -> Result<Self, VerifierError> {
-        Self::of(VerifierName::LEVEL_4, LAWS, problem)
+        Self::of(VerifierName::LEVEL_4, OF_PASSES, problem)
     }
 
     /// `rrs`, of stratified drafts.
@@ -178,18 +178,30 @@ impl Staged {
         strata: impl Fn(&Stratified) -> Strata<M>,
     ) -> Form<M> {
         let p = M::row(self.problem.target());
-        let Some(law) = stratified(&self.problem) else {
-            return self.symmetric(p, number);
-        };
-        let strata = strata(&law);
         let one_pass = self.name == VerifierName::RRS;
-        if one_pass && self.problem.scheme().name() == SchemeName::STRATIFIED {
-            return Form::InOrder(InOrder::new(p, &law, strata));
-        }
+        let (certain, strata) = match stratified(&self.problem) {
+            None if self.is_iid() => return self.symmetric(p, number),
+            None => (Vec::new(), Strata::of_rows(self.rows())),
+            Some(law) if one_pass && self.problem.scheme().name() == SchemeName::STRATIFIED => {
+                return Form::InOrder(InOrder::new(p, &law, strata(&law)));
+            }
+            Some(law) => (law.certain().to_vec(), strata(&law)),
+        };
         let level = |&(a, b): &(u32, u32)| M::fraction(&a.into(), &b.into());
         let levels: Vec<M> = FOUR.iter().map(level).collect();
         let levels = &levels[if one_pass { FOUR.len() - 1 } else { 0 }..];
-        Form::Passes(Passes::new(p, &law, &strata, levels))
+        Form::Passes(Passes::new(p, &certain, &strata, levels))
+    }
+
+    fn is_iid(&self) -> bool {
+        self.problem.scheme().name() == SchemeName::WITH_REPLACEMENT
+    }
+
+    /// The rows of independent drafts.
+    fn rows<M: Number>(&self) -> Vec<Vec<M>> {
+        let scheme = self.problem.scheme();
+        let rows = (0..self.problem.drafts()).filter_map(|k| scheme.independent_draft(k));
+        rows.map(|row| M::row(row)).collect()
     }
 
     fn symmetric<M: Number>(&self, p: Vec<M>, number: impl Fn(f64) -> M) -> Form<M> {
@@ -223,7 +235,13 @@ impl Staged {
     /// The rate in `f64`, by passes at any vocabulary; `None` of drafts taken in order.
     fn enclosed(&self) -> Option<Known> {
         let (target, scheme) = (self.problem.target(), self.problem.scheme());
-        let (draft, drafts) = (scheme.draft()?, self.problem.drafts());
+        let drafts = self.problem.drafts();
+        let Some(draft) = scheme.draft() else {
+            // What the rule of these rounded chances accepts: a turn multiplies a mass twice.
+            let turns = (FOUR.len() * drafts + 16) as f64;
+            let [rate, _] = self.float().rates();
+            return Some(Known::rate_within(rate, 8.0 * turns * f64::EPSILON));
+        };
         let Some(straddle) = straddle_of(scheme.name()) else {
             let passes = SymmetricPasses::solve(target, draft, drafts, &SYMMETRIC_LEVELS).ok()?;
             return Some(passes.acceptance_rate().clone());
@@ -242,9 +260,10 @@ impl Staged {
         let (target, scheme) = (self.problem.target(), self.problem.scheme());
         let vocab = target.vocab() as f64;
         let own = |q: &Draft| q.exact_bits() as f64;
-        let bits = target.exact_bits() as f64 + scheme.draft().map_or(0.0, own);
+        let bits = scheme.draft().map_or_else(|| scheme.exact_bits(), own);
+        let bits = target.exact_bits() as f64 + bits;
         let n = self.problem.drafts();
-        let Some(law) = stratified(&self.problem) else {
+        if self.is_iid() {
             // A tuple's law takes n^2 products a pass.
             let tuples = vocab.powi(n as i32);
             if tuples * (n * n) as f64 > MOST_EXACT_PRODUCTS {
@@ -253,8 +272,8 @@ impl Staged {
             // Each pass adds the bits of a float to every number, n times to every price.
             let passes = SYMMETRIC_LEVELS.len() as f64;
             return n as f64 * (bits + passes * 60.0) * vocab * 10.0;
-        };
-        let k = law.strata().strata().len();
+        }
+        let k = stratified(&self.problem).map_or(n, |law| law.strata().strata().len());
         if k > MOST_EXACT_STRATA {
             return f64::INFINITY;
         }
@@ -308,7 +327,7 @@ impl Verifier for Staged {
     }
 
     fn has_rounded_parameter(&self) -> bool {
-        self.problem.scheme().name() == SchemeName::WITH_REPLACEMENT
+        self.is_iid()
     }
 
     fn handles_all_tokens(&self) -> bool {
@@ -317,8 +336,28 @@ impl Verifier for Staged {
     }
 }
 
+/// What eight symmetric passes accept of i.i.d. drafts at a row, drafts that were refused and come out
+/// of what is left included.
+fn iid_on_row_of_four(row: &mut Row<'_>, drafts: usize) -> Result<RowAnswer, RowRuleError> {
+    let passes = ordered(row, |p, q, _| {
+        SymmetricPasses::solve(p, q, drafts.max(1), &SYMMETRIC_LEVELS)
+    })??;
+    let known = passes.acceptance_rate();
+    let most = known.upper() + passes.refused_draft() + f64::EPSILON;
+    Ok(Known::rate(known.value(), known.lower(), most).into())
+}
+
 /// The rate of four levels on a row; of i.i.d. drafts, of eight symmetric passes.
 fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
+    if scheme == SchemeName::WITH_REPLACEMENT {
+        // `level` accepts more, alpha*.
+        return Some(RowRule {
+            if_named: true,
+            ..RowRule::always(RowRate::Planned(|row, drafts, _| {
+                iid_on_row_of_four(row, drafts)
+            }))
+        });
+    }
     if scheme == SchemeName::STRATIFIED {
         return Some(RowRule::of(Question {
             full: |row, drafts| passes(row, drafts, Straddle::Once, Levels::FOUR),
@@ -380,7 +419,7 @@ fn exact_at_token(problem: &Problem, token: usize) -> Vec<Rational> {
 pub(super) const FOUR_LEVELS: Entry = Entry {
     rule: RuleName::LEVEL_4,
     acceptance: "1 - what is left of p outside the certain tokens behind the last pass",
-    lossless: Lossless::Under(LAWS),
+    lossless: Lossless::Under(OF_PASSES),
     build: |problem, _| Ok(Box::new(Staged::four(problem)?)),
     on_row: four_on_row,
     at_token: |scheme| {

@@ -1,13 +1,13 @@
 //! Passes over strata at falling levels.
 
-use crate::scheme::{Strata, Stratified};
+use crate::scheme::Strata;
 use crate::verifier::ConditionalLaw;
 use crate::verifier::residual::keep;
 use specgap_number::distribution::token_id;
 use specgap_number::number::{Number, normalised};
 use std::sync::Arc;
 
-/// What a rule of passes does with the drafts of strata.
+/// What a rule of passes does with the drafts of strata, or of independent rows, each a stratum.
 ///
 /// With R what is left of p, m(x) = P(the draft of stratum j is x, nothing is accepted yet), and
 /// a level t in [0, 1), a turn of stratum j at t gives out min((R - t m)+/(1 - t), m): it brings
@@ -32,7 +32,7 @@ pub(super) struct Passes<M> {
 
 impl<M: Number> Passes<M> {
     /// Makes one from p and the strata; O(k V) a level.
-    pub(super) fn new(p: Vec<M>, scheme: &Stratified, strata: &Strata<M>, levels: &[M]) -> Self {
+    pub(super) fn new(p: Vec<M>, certain: &[usize], strata: &Strata<M>, levels: &[M]) -> Self {
         let all = strata.strata();
         let mut alive: Vec<Vec<M>> = all.iter().map(|own| vec![M::one(); own.len()]).collect();
         let mut emitted: Vec<Vec<M>> = all.iter().map(|own| vec![M::zero(); own.len()]).collect();
@@ -58,11 +58,7 @@ impl<M: Number> Passes<M> {
             }
         }
         let total = M::total(&left);
-        let certain: Vec<u32> = scheme
-            .certain()
-            .iter()
-            .map(|&token| token_id(token))
-            .collect();
+        let certain: Vec<u32> = certain.iter().map(|&token| token_id(token)).collect();
         let share = |&token: &u32| match total.is_nil() {
             true => M::zero(),
             false => left[token as usize].over(&total),

@@ -97,6 +97,35 @@ fn passes_are_lossless_and_never_below_three_quarters_of_the_optimum() {
     );
 }
 
+/// Theorem G holds of independent drafts, each of its own row: exact by fractions, over all tuples.
+#[test]
+fn passes_over_independent_rows_are_lossless_and_never_below_three_quarters() {
+    let mut state = 5;
+    let mut better = 0;
+    for (vocab, drafts) in [(4, 2), (4, 3), (6, 2)] {
+        for _ in 0..12 {
+            let p = Target::from_rationals(weights(&mut state, vocab, 12)).unwrap();
+            let rows = (0..drafts)
+                .map(|_| Draft::from_rationals(weights(&mut state, vocab, 12)).unwrap())
+                .collect();
+            let law = crate::scheme::Product::new(rows).unwrap();
+            let problem = Problem::new("rows", p, law).unwrap();
+            let rule = Staged::four(&problem).unwrap();
+            let (rate, alpha) = (summed(&rule, &problem), optimum(&problem));
+            assert_eq!(rule.acceptance().membership.rational(), Some(&rate));
+            let least = &alpha - &alpha * &alpha / Rational::from_integer(4.into());
+            assert!(least <= rate && rate <= alpha, "{rate} of {alpha}");
+            let rrs = verifier(VerifierName::RRS, &problem).unwrap();
+            better += usize::from(rrs.acceptance().membership.rational().unwrap() < &rate);
+            // The rate of floats is that of fractions.
+            let float = rule.enclosed().unwrap();
+            let exact = round_nearest(&rate);
+            assert!(float.lower() <= exact && exact <= float.upper() && float.width() < 1e-13);
+        }
+    }
+    assert!(better > 12, "{better}");
+}
+
 /// The passes over i.i.d. drafts are lossless for any chances, and near the optimum with theirs.
 #[test]
 fn symmetric_passes_come_near_the_optimum() {
@@ -112,6 +141,17 @@ fn symmetric_passes_come_near_the_optimum() {
             let rate = summed(&rule, &problem);
             let alpha = optimum(&problem);
             assert!(rate <= alpha);
+            // At a row of a log, where a draft that was refused and comes out counts.
+            let law = output_law_exact(&rule, problem.scheme()).unwrap();
+            let (q, p) = (problem.scheme().draft().unwrap(), problem.target());
+            let mut workspace = specgap_row::Workspace::new();
+            let (target, draft) = (p.probabilities(), q.probabilities());
+            let rows = specgap_row::Rows { target, draft };
+            let mut row = workspace.load(rows, drafts).unwrap();
+            let on_row = VerifierName::LEVEL_4.on_row(SchemeName::WITH_REPLACEMENT);
+            let found = on_row.unwrap().answer(&mut row, drafts, 0).unwrap().rate;
+            let membership = round_nearest(&law.membership);
+            assert!(found.lower() - 1e-14 <= membership && membership <= found.upper() + 1e-14);
             let short = round_nearest(&(alpha.clone() - &rate));
             // One draft is rejection sampling; chances are floats.
             assert!(drafts > 1 || short < 1e-15);
