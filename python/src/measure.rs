@@ -359,13 +359,13 @@ impl Numbered {
                     .call1((row.position, row.draft.to_pyarray(py)))?;
                 if let Ok(law) = answer.cast::<RowLaw>() {
                     let law = law.get().law().on(row.draft.len(), &[]);
-                    return Ok(law.map_err(raised)?);
+                    return law.map_err(raised);
                 }
                 let rows: PyReadonlyArray2<'_, f64> = answer.extract()?;
                 let rows: Vec<Vec<f64>> = (rows.as_array().rows().into_iter())
                     .map(|row| row.to_vec())
                     .collect();
-                Ok(self.law.on(row.draft.len(), &rows).map_err(raised)?)
+                self.law.on(row.draft.len(), &rows).map_err(raised)
             })
             .map_err(|error: PyErr| error.to_string());
         }
