@@ -358,9 +358,9 @@ fn a_folder_of_problems_is_a_table() {
     let folder = fixtures();
     // HiGHS is one method more.
     let block = if cfg!(feature = "highs") {
-        "19 ok"
+        "20 ok"
     } else {
-        "18 ok"
+        "19 ok"
     };
     for (line, first) in [
         ("solve single", ["5/6", "0.833333"]),
