@@ -76,3 +76,15 @@ def command() -> Callable[..., Ran]:
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
     return run
+
+
+def prompted(seed: int, prompts: int, each: int, vocabulary: int) -> dict[str, Any]:
+    """Rows of a made pair, so many of each prompt."""
+    rng = np.random.default_rng(seed)
+    target = 2.0 * rng.normal(size=(prompts * each, vocabulary))
+    return {
+        "target_logits": target,
+        "draft_logits": target + rng.normal(size=target.shape),
+        "prompt_id": np.repeat(np.arange(prompts), each),
+        "position": np.tile(np.arange(each), prompts),
+    }

@@ -16,6 +16,8 @@ import specgap as sg
 from specgap import _native, rules
 from specgap._drafting import drawer, rows_of_drafts
 
+from .conftest import prompted
+
 Floats = NDArray[np.float64]
 
 PROMPTS, EACH, V = 10, 4, 12
@@ -23,14 +25,7 @@ PROMPTS, EACH, V = 10, 4, 12
 
 @pytest.fixture(scope="module")
 def arrays() -> dict[str, Any]:
-    rng = np.random.default_rng(8)
-    target = 2.0 * rng.normal(size=(PROMPTS * EACH, V))
-    return {
-        "target_logits": target,
-        "draft_logits": target + rng.normal(size=target.shape),
-        "prompt_id": np.repeat(np.arange(PROMPTS), EACH),
-        "position": np.tile(np.arange(EACH), PROMPTS),
-    }
+    return prompted(8, PROMPTS, EACH, V)
 
 
 def rows(arrays: dict[str, Any]) -> tuple[Floats, Floats]:

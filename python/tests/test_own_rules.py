@@ -17,6 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 import specgap as sg
+
+from .conftest import prompted
 from specgap import rules
 from specgap._simulated import Simulated
 
@@ -52,14 +54,7 @@ WRONG = sg.Sequential(corrects_from_p, name="wrong")
 
 @pytest.fixture(scope="module")
 def arrays() -> dict[str, Any]:
-    rng = np.random.default_rng(3)
-    target = 2.0 * rng.normal(size=(PROMPTS * EACH, V))
-    return {
-        "target_logits": target,
-        "draft_logits": target + rng.normal(size=target.shape),
-        "prompt_id": np.repeat(np.arange(PROMPTS), EACH),
-        "position": np.tile(np.arange(EACH), PROMPTS),
-    }
+    return prompted(3, PROMPTS, EACH, V)
 
 
 def rows(arrays: dict[str, Any], temperature: float = 1.0) -> tuple[Floats, Floats]:
