@@ -98,11 +98,15 @@ def _but(q: Floats, gone: Integers, generator: np.random.Generator) -> Integers:
     return generator.choice(len(q), count, p=left / total if count else None).astype(np.int64)
 
 
+def by_weight(q: Floats) -> Integers:
+    """The tokens with q > 0, heaviest first and then by id, as laws of the table cut them. O(V log V)."""
+    return np.argsort(-q, kind="stable")[: np.count_nonzero(q)].astype(np.int64)
+
+
 def drawer(q: Floats, n: int, scheme: str) -> Drawer:
     """Draws drafts of a law by its name. O(V log V) once, and O(n V) a draw at most."""
-    falling = np.argsort(-q, kind="stable")[: np.count_nonzero(q)].astype(np.int64)
+    falling = by_weight(q)
     if scheme in STRADDLES:
-        # The law cuts q heaviest token first.
         certain, parts = strata(q[falling], n, STRADDLES[scheme])
         return lambda generator: falling[drawn(certain, parts, generator)]
     if scheme == "top":
@@ -142,7 +146,7 @@ def rows_of_drafts(q: Floats, n: int, scheme: str) -> Floats | None:
         return np.broadcast_to(q, (n, len(q)))
     if scheme not in STRADDLES:
         return None
-    falling = np.argsort(-q, kind="stable")[: np.count_nonzero(q)]
+    falling = by_weight(q)
     certain, parts = strata(q[falling], n, STRADDLES[scheme])
     rows = np.zeros((len(certain) + len(parts), len(q)))
     rows[np.arange(len(certain)), falling[certain]] = 1.0

@@ -50,7 +50,20 @@ class SequentialLaw(NamedTuple):
     total_variation: Floats
 
 
-class Sequential:
+class _Called:
+    """What has a name, as functions have."""
+
+    name: str
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Sequential(_Called):
     """A rule for n drafts from q, each by itself, that goes draft by draft and remembers nothing
     of those that it rejected. Most rules of the literature are such.
 
@@ -143,13 +156,6 @@ class Sequential:
                 f"or a function of n"
             )
         return order
-
-    @property
-    def __name__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"Sequential({self.name!r})"
 
     def law(self, p: Floats, q: Floats, n: int) -> SequentialLaw:
         """What it does with n drafts: of one row [V] each, or of rows [N, V]. Probabilities, in
@@ -249,7 +255,7 @@ def called(rule: Any) -> str:
     return name
 
 
-class Formula:
+class Formula(_Called):
     """A rule of which a formula says what it accepts, and nothing else is known: in ``verifiers=`` of
     :func:`specgap.gap` and in ``compare=`` of :func:`specgap.evaluate` on a log.
 
@@ -284,13 +290,6 @@ class Formula:
             raise TypeError(f"rate: give a function of (p, q, n); this is {type(rate).__name__}")
         self.rate, self.words, self.digest = rate, words, digest
         self.name = name or str(getattr(rate, "__name__", "formula")).strip("<>")
-
-    @property
-    def __name__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"Formula({self.name!r})"
 
     def of(self, p: Floats, q: Floats, n: int) -> float:
         """What the formula says of a pair of rows, if that is a probability."""

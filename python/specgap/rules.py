@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._drafting import Floats, Integers, Straddle, Stratum, drawn
+from ._drafting import Floats, Integers, Straddle, Stratum, by_weight, drawn
 from ._drafting import strata as _strata
 from ._evaluate import Branching
 from ._sequential import Sequential
@@ -342,7 +342,7 @@ def verify_tree(
 def level_share(p: Floats, q: Floats, n: int, token: int) -> float:
     """How often a draft was accepted where ``level-4`` over law ``stratified`` put out this token: the
     part of p that its passes give out. 1 of a sure token. O(V log V)."""
-    order = np.argsort(-q, kind="stable")[: np.count_nonzero(q)]
+    order = by_weight(q)
     own, left = _Drafts(q[order], n, "once"), p[order].copy()
     places = np.flatnonzero(order == token)
     if not len(places) or p[token] <= 0.0:

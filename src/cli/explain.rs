@@ -209,7 +209,7 @@ mod tests {
             assert!(meaning.len() > 20, "{word}: {meaning}");
         }
         assert!(
-            known["alpha*"].contains("largest acceptance"),
+            known["alpha*"].contains("dimensionless, in [0, 1]"),
             "{}",
             known["alpha*"]
         );

@@ -45,17 +45,31 @@ const MORE: &str = "--out DIR writes this as a page with pictures, -v shows all 
     explain WORD says what a word means.";
 
 /// Names logs by the paths that were typed, where a page has the last part alone: so that the next
-/// command runs where this one did.
+/// command runs where this one did. Logs stand between a command's name and its options.
 fn as_typed(line: &str, arguments: impl Iterator<Item = String>) -> String {
-    let mut line = format!("{line} ");
+    let after_command = |(at, _): (usize, &str)| Some(at + 8 + line[at + 8..].find(' ')?);
+    let Some(start) = line
+        .match_indices("specgap ")
+        .next()
+        .and_then(after_command)
+    else {
+        return line.to_owned();
+    };
+    let (command, rest) = line.split_at(start);
+    let end = [" --", " says"]
+        .into_iter()
+        .filter_map(|end| rest.find(end))
+        .min();
+    let (logs, rest) = rest.split_at(end.unwrap_or(0));
+    let mut logs = format!("{logs} ");
     for typed in arguments.filter(|one| Path::new(one).exists()) {
         let name = Path::new(&typed).file_name();
         if let Some(name) = name.and_then(|name| name.to_str()) {
             let of_page = format!(" {} ", words([name].into_iter()));
-            line = line.replacen(&of_page, &format!(" {} ", words([&*typed].into_iter())), 1);
+            logs = logs.replacen(&of_page, &format!(" {} ", words([&*typed].into_iter())), 1);
         }
     }
-    line.trim_end().to_owned()
+    format!("{command}{}{rest}", logs.trim_end())
 }
 
 /// Prints what a report says, as data or as its page, and where its files are.
@@ -95,4 +109,28 @@ pub(crate) fn print_report(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_typed;
+
+    #[test]
+    fn the_next_command_names_logs_as_they_were_typed() {
+        let arguments = || {
+            ["crates/tables", "--out", "src/cli", "none/log"]
+                .map(str::to_owned)
+                .into_iter()
+        };
+        let line = |line: &str| as_typed(line, arguments());
+        assert_eq!(
+            line("next: specgap length tables --cost-ratio 0.05 says, and cli which tables"),
+            "next: specgap length crates/tables --cost-ratio 0.05 says, and cli which tables"
+        );
+        assert_eq!(
+            line("next: specgap cli log says"),
+            "next: specgap cli log says"
+        );
+        assert_eq!(line("next: log tables too"), "next: log tables too");
+    }
 }

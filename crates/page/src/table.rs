@@ -102,6 +102,18 @@ impl Table {
         self
     }
 
+    /// Adds rows that short texts show, if there are any, and not the others.
+    pub fn main_rows(mut self, rows: Vec<Row>) -> Self {
+        if !rows.is_empty() {
+            self.groups.push(Group {
+                title: None,
+                rows,
+                main: true,
+            });
+        }
+        self
+    }
+
     /// Adds rows with a title over them; `main` ones are shown in short texts too.
     pub fn group(&mut self, title: impl Into<String>, rows: Vec<Row>, main: bool) {
         self.groups.push(Group {

@@ -5,7 +5,7 @@ use crate::certainty::in_percent;
 use crate::columns::{head, head_below, head_if};
 use crate::sections::if_any;
 use specgap_base::once::each_once;
-use specgap_page::table::{Column, Entry, Group, Row, Table};
+use specgap_page::table::{Column, Entry, Row, Table};
 use specgap_page::words::{count, percent};
 use specgap_replay::replay::{
     AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult, costs_shown,
@@ -153,14 +153,10 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
     let caption = "The best fixed length K and its speed-up, by the cost of a draft step";
     let table = Table {
         brief: true,
-        // In short texts the cost that was given, if one was.
-        groups: vec![Group {
-            rows: given,
-            main: report.at_cost.is_some(),
-            ..Group::default()
-        }],
         ..Table::new("by-cost", caption, columns)
     };
+    // In short texts the cost that was given, if one was.
+    let table = table.main_rows(given);
     table.rows(others.map(|at| row(at, false))).note(
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \

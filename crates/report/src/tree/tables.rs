@@ -48,11 +48,10 @@ pub(super) fn best(report: &TreeReport) -> Table {
     });
     let mut rows: Vec<Row> = rows.collect();
     let others = rows.split_off(rows.len().min(5));
-    let mut table = Table::new("best", "The best tree by draft law and verifier", columns)
-        .rows(rows)
-        .rows(others);
-    table.groups[0].main = true;
-    table.note(note)
+    Table::new("best", "The best tree by draft law and verifier", columns)
+        .main_rows(rows)
+        .rows(others)
+        .note(note)
 }
 
 /// The trees of stratified drafts beside others, by number of tokens.
