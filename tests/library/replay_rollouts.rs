@@ -35,13 +35,8 @@ fn all_rollouts_together_give_the_golden_drafts() {
     for text in 0..64 {
         let places: Vec<TextPosition> = (0..6).map(|t| coin(text >> t & 1)).collect();
         let ratios: Vec<f64> = places.iter().map(|place| place.ratio).collect();
-        let along = AlongText {
-            policy,
-            places: &places,
-            by_start: &[],
-            most: 3,
-        };
-        let found = replay(ChainRule::TOKEN, &ratios, &along).unwrap();
+        let along = AlongText::new(policy, &places, &[], 3);
+        let found = replay(ChainRule::TOKEN, &ratios, along.lengths()).unwrap();
         calls += found.calls / 64.0;
         for first in 0..every {
             // Three starts, a rollout of three tokens behind each.
@@ -294,13 +289,8 @@ fn a_report_adds_up_what_is_drafted_on_rollouts() {
             for (prompt, text) in TEXTS.iter().enumerate() {
                 let pairs = behind(0, text);
                 let places: Vec<TextPosition> = pairs.iter().map(|&(a, b)| place(a, b)).collect();
-                let along = AlongText {
-                    policy,
-                    places: &places,
-                    by_start: &[],
-                    most: 4,
-                };
-                let found = replay(verifier, &ratios(text), &along).unwrap();
+                let along = AlongText::new(policy, &places, &[], 4);
+                let found = replay(verifier, &ratios(text), along.lengths()).unwrap();
                 calls += found.calls;
                 seen += found.drafts_at_least();
                 for (start, weight) in found.starts.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! What no policy can pass.
 
-use super::{ChainRule, Coins, DraftLength, Survival};
+use super::survival::{Steps, by_step};
+use super::{ChainRule, Coins, DraftLength};
 use specgap_number::number::Number;
 
 /// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
@@ -90,10 +91,21 @@ pub fn coin_blind<T: Number>(
             floors[length - 1] = floors[length].clone();
         }
     }
+    Some(by_step!(verifier, step => induce(ratios, &costs, &floors, step)))
+}
+
+/// The cheapest lengths from the last start to the first.
+fn induce<T: Number>(
+    ratios: &(impl Coins<T> + ?Sized),
+    costs: &[T],
+    floors: &[T],
+    step: impl Fn(&mut Steps<T>, &T),
+) -> CoinBlind<T> {
+    let total = costs.len();
     let mut values = vec![T::zero(); total + 1];
     let mut lengths = vec![0; total];
     for start in (0..total).rev() {
-        let mut survival = Survival::new(verifier);
+        let mut survival = Steps::start();
         let mut reached = T::one();
         // Of rounds that end by a rejection.
         let mut ahead = T::zero();
@@ -101,7 +113,7 @@ pub fn coin_blind<T: Number>(
         let coins = ratios.ahead(start);
         for length in 0..(total - start).min(coins.len() + 1) {
             if length > 0 {
-                survival.take(&coins[length - 1]);
+                step(&mut survival, &coins[length - 1]);
                 let now = survival.reached().clone();
                 let rejected = reached.excess_over(&now);
                 ahead.gain(&rejected.times(&values[start + length]));
@@ -127,10 +139,14 @@ pub fn coin_blind<T: Number>(
         }
     }
     let cost = values.swap_remove(0);
-    Some(CoinBlind { lengths, cost })
+    CoinBlind { lengths, cost }
 }
 
 impl<T: Number> DraftLength for CoinBlind<T> {
+    fn remembers(&self) -> bool {
+        false
+    }
+
     fn along(&self, start: usize, most: usize, memory: usize) -> usize {
         self.lengths.along(start, most, memory)
     }

@@ -43,3 +43,23 @@ pub fn accepted_lengths_by_means(
 pub fn accepted_everywhere(verifier: ChainRule, coins: &dyn Coins<f64>, most: usize) -> Vec<f64> {
     super::accepted_everywhere(verifier, coins, most)
 }
+
+/// [`oracle_calls`](super::oracle_calls()) of `f64`.
+pub fn oracle_calls(ratios: &[f64]) -> f64 {
+    super::oracle_calls(ratios)
+}
+
+/// [`fewest_calls`](super::fewest_calls()) of `f64`.
+pub fn fewest_calls(ratios: &[f64], most: usize) -> f64 {
+    super::fewest_calls(ratios, most)
+}
+
+/// [`fewest_calls_unlimited`](super::fewest_calls_unlimited()) of `f64`.
+pub fn fewest_calls_unlimited(ratios: &[f64]) -> f64 {
+    super::fewest_calls_unlimited(ratios)
+}
+
+/// [`carried_starts`](super::carried_starts()) of `f64`.
+pub fn carried_starts(ratios: &[f64], most: usize) -> Vec<f64> {
+    super::carried_starts(ratios, most)
+}

@@ -17,6 +17,7 @@ mod greedy;
 mod replay;
 mod several;
 mod starts;
+mod stop;
 mod survival;
 mod trees;
 
@@ -30,6 +31,7 @@ pub use several::{
     carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited, fewest_starts,
 };
 pub use starts::{FromStarts, reached_from_starts};
+pub use stop::{Lengths, Schedule, Stop, StopBy};
 pub use survival::{
     ChainRule, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
 };

@@ -1,7 +1,7 @@
 //! The rounds of a decoder along a text: a renewal process.
 
 use super::coins::Coins;
-use super::survival::{ChainRule, Survival};
+use super::survival::{ChainRule, Steps, by_step};
 use specgap_number::number::Number;
 use std::collections::VecDeque;
 
@@ -12,6 +12,11 @@ use std::collections::VecDeque;
 /// so that the length along the text is known. What it would draft after a token that is
 /// rejected is not.
 pub trait DraftLength {
+    /// Returns whether a round's length depends on how earlier ones ended.
+    fn remembers(&self) -> bool {
+        true
+    }
+
     /// Returns what the first round remembers of earlier ones.
     fn first(&self) -> usize {
         0
@@ -28,7 +33,7 @@ pub trait DraftLength {
         length < room
     }
 
-    /// Returns what the next round remembers.
+    /// Returns what the next round remembers: a number that is small, as rounds are kept by it.
     fn next(&self, memory: usize, end: RoundEnd) -> usize {
         let _ = end;
         memory
@@ -38,10 +43,10 @@ pub trait DraftLength {
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundEnd {
-    /// All drafts were accepted, and the target added a token.
-    AllAccepted,
     /// A draft was rejected, and the target put another token in its place.
     Rejected,
+    /// All drafts were accepted, and the target added a token.
+    AllAccepted,
 }
 
 /// K tokens every round.
@@ -54,6 +59,10 @@ pub enum RoundEnd {
 pub struct FixedLength(pub usize);
 
 impl DraftLength for FixedLength {
+    fn remembers(&self) -> bool {
+        false
+    }
+
     fn along(&self, _start: usize, most: usize, _memory: usize) -> usize {
         self.0.min(most)
     }
@@ -61,6 +70,10 @@ impl DraftLength for FixedLength {
 
 /// A length for each start: what is set when the round begins.
 impl DraftLength for [usize] {
+    fn remembers(&self) -> bool {
+        false
+    }
+
     fn along(&self, start: usize, most: usize, _memory: usize) -> usize {
         self.get(start).copied().unwrap_or(0).min(most)
     }
@@ -157,64 +170,131 @@ pub fn replay<T: Number>(
         seen: Vec::new(),
         stopped: T::zero(),
     };
-    // Rounds that may start here and behind the next tokens, by what they remember, ascending.
-    let mut ahead_of = VecDeque::from([vec![(policy.first(), T::one())]]);
-    for start in 0..ratios.tokens() {
-        let ahead = ratios.ahead(start);
-        let most = (ratios.tokens() - start - 1).min(ahead.len());
-        let mut here = ahead_of.pop_front().unwrap_or_default();
-        for (memory, weight) in here.drain(..) {
-            let length = policy.along(start, most, memory).min(most);
-            replay.calls.gain(&weight);
-            replay.starts[start].gain(&weight);
-            count(&mut replay.rounds, length, &weight);
-            while ahead_of.len() <= length {
-                ahead_of.push_back(Vec::new());
-            }
-            let rejected_knows = policy.next(memory, RoundEnd::Rejected);
-            let mut survival = Survival::new(verifier);
-            let mut reached = weight.clone();
-            for (drafted, ratio) in (1..=length).zip(ahead) {
-                survival.take(ratio);
-                let now = weight.times(survival.reached());
-                let rejected = reached.excess_over(&now);
-                begin(&mut ahead_of[drafted - 1], rejected_knows, &rejected);
-                count(&mut replay.seen, drafted, &rejected);
-                reached = now;
-            }
-            let accepted_knows = policy.next(memory, RoundEnd::AllAccepted);
-            begin(&mut ahead_of[length], accepted_knows, &reached);
-            count(&mut replay.seen, length, &reached);
-            if policy.stops(start, length, most) {
-                replay.stopped.gain(&reached);
-            }
-        }
-        // Its room serves a later start.
-        ahead_of.push_back(here);
-    }
+    by_step!(verifier, step => match policy.remembers() {
+        true => replay.play_remembering(ratios, policy, step),
+        false => replay.play(ratios, policy, step),
+    });
     Some(replay)
 }
 
-/// Adds a round that may start there.
-fn begin<T: Number>(starts: &mut Vec<(usize, T)>, memory: usize, weight: &T) {
-    if weight.is_nil() {
-        return;
+impl<T: Number> Replay<T> {
+    /// Plays the rounds of a policy that remembers nothing: a weight a start is all there is.
+    fn play(
+        &mut self,
+        ratios: &(impl Coins<T> + ?Sized),
+        policy: &(impl DraftLength + ?Sized),
+        step: impl Fn(&mut Steps<T>, &T) + Copy,
+    ) {
+        let tokens = self.starts.len();
+        let mut starts = std::mem::take(&mut self.starts);
+        if let Some(first) = starts.first_mut() {
+            *first = T::one();
+        }
+        for start in 0..tokens {
+            let (before, behind) = starts.split_at_mut(start + 1);
+            let weight = &before[start];
+            if !weight.is_nil() {
+                let ahead = ratios.ahead(start);
+                let most = behind.len().min(ahead.len());
+                self.round(
+                    policy,
+                    [start, most, 0],
+                    weight,
+                    ahead,
+                    step,
+                    |at, _, weight| {
+                        // What ends the text begins nothing.
+                        if let Some(next) = behind.get_mut(at) {
+                            next.gain(weight);
+                        }
+                    },
+                );
+            }
+        }
+        self.starts = starts;
     }
-    match starts.binary_search_by_key(&memory, |(known, _)| *known) {
-        Ok(place) => starts[place].1.gain(weight),
-        Err(place) => starts.insert(place, (memory, weight.clone())),
-    }
-}
 
-fn count<T: Number>(counts: &mut Vec<T>, at: usize, weight: &T) {
-    if counts.len() <= at {
-        counts.resize(at + 1, T::zero());
+    /// Plays those of a policy that remembers: rounds that start at one token differ.
+    fn play_remembering(
+        &mut self,
+        ratios: &(impl Coins<T> + ?Sized),
+        policy: &(impl DraftLength + ?Sized),
+        step: impl Fn(&mut Steps<T>, &T) + Copy,
+    ) {
+        let tokens = self.starts.len();
+        let mut first = vec![T::zero(); policy.first()];
+        first.push(T::one());
+        // By what they remember, rounds that may start here and behind the next tokens.
+        let mut ahead_of = VecDeque::from([first]);
+        for start in 0..tokens {
+            let ahead = ratios.ahead(start);
+            let most = (tokens - start - 1).min(ahead.len());
+            let mut here = ahead_of.pop_front().unwrap_or_default();
+            for (memory, weight) in here.drain(..).enumerate() {
+                if weight.is_nil() {
+                    continue;
+                }
+                self.starts[start].gain(&weight);
+                let known = [RoundEnd::Rejected, RoundEnd::AllAccepted];
+                let known = known.map(|end| policy.next(memory, end));
+                let round = [start, most, memory];
+                self.round(policy, round, &weight, ahead, step, |at, end, weight| {
+                    while ahead_of.len() <= at {
+                        ahead_of.push_back(Vec::new());
+                    }
+                    let (starts, memory) = (&mut ahead_of[at], known[end as usize]);
+                    if starts.len() <= memory {
+                        starts.resize(memory + 1, T::zero());
+                    }
+                    starts[memory].gain(weight);
+                });
+            }
+            // Its room serves a later start.
+            ahead_of.push_back(here);
+        }
     }
-    counts[at].gain(weight);
+
+    /// Counts a round that begins with some probability, and tells `next` how many tokens it may
+    /// put out, how it ends then, and with which probability.
+    #[inline(always)]
+    fn round(
+        &mut self,
+        policy: &(impl DraftLength + ?Sized),
+        [start, most, memory]: [usize; 3],
+        weight: &T,
+        ahead: &[T],
+        step: impl Fn(&mut Steps<T>, &T),
+        mut next: impl FnMut(usize, RoundEnd, &T),
+    ) {
+        let length = policy.along(start, most, memory).min(most);
+        self.calls.gain(weight);
+        if self.rounds.len() <= length {
+            self.rounds.resize(length + 1, T::zero());
+            self.seen.resize(length + 1, T::zero());
+        }
+        self.rounds[length].gain(weight);
+        let mut survival = Steps::start();
+        let mut reached = weight.clone();
+        let seen = self.seen.iter_mut().skip(1);
+        for ((drafted, seen), ratio) in (0..length).zip(seen).zip(ahead) {
+            step(&mut survival, ratio);
+            let now = weight.times(survival.reached());
+            let rejected = reached.excess_over(&now);
+            next(drafted, RoundEnd::Rejected, &rejected);
+            seen.gain(&rejected);
+            reached = now;
+        }
+        next(length, RoundEnd::AllAccepted, &reached);
+        self.seen[length].gain(&reached);
+        if policy.stops(start, length, most) {
+            self.stopped.gain(&reached);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ByStart;
     use super::*;
 
     /// Accepts everything, so that lengths alone decide.
@@ -245,6 +325,39 @@ mod tests {
         assert_eq!(found.rounds, [3.0, 1.0]);
         assert_eq!(found.starts, [1.0, 0.0, 1.0, 1.0, 1.0]);
         assert_eq!(lengths.along(1, 3, 0), 3);
+    }
+
+    /// A policy of which nobody says that it remembers nothing.
+    struct Silent<'a>(&'a dyn DraftLength);
+
+    impl DraftLength for Silent<'_> {
+        fn along(&self, start: usize, most: usize, memory: usize) -> usize {
+            self.0.along(start, most, memory)
+        }
+    }
+
+    #[test]
+    fn who_remembers_nothing_is_replayed_alike_by_both_ways_to_the_bit() {
+        let ratios: Vec<f64> = (0..97u32)
+            .map(|i| f64::from(i * i * 31 % 89) / 40.0)
+            .collect();
+        let by_start = ByStart(
+            (0..97)
+                .map(|start| ratios[start % 90..][..start % 7].to_vec())
+                .collect(),
+        );
+        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
+            for length in [0, 1, 3, 16, 200] {
+                let policy = FixedLength(length);
+                for coins in [&ratios as &dyn Coins<f64>, &by_start] {
+                    let one = replay(verifier, coins, &policy).unwrap();
+                    let other = replay(verifier, coins, &Silent(&policy)).unwrap();
+                    assert_eq!(one, other, "{verifier}, {length}");
+                    let tokens: f64 = (one.starts.iter()).sum();
+                    assert!((tokens - one.calls).abs() < 1e-9);
+                }
+            }
+        }
     }
 
     struct Remembering;

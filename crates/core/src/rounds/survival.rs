@@ -106,9 +106,7 @@ impl FromStr for ChainRule {
 #[derive(Clone, Debug)]
 pub struct Survival<T> {
     kept: Kept,
-    reached: T,
-    /// Of prefixes, R_i over the least R so far; of the most prefixes, R_i.
-    product: T,
+    steps: Steps<T>,
 }
 
 impl<T: Number> Survival<T> {
@@ -116,33 +114,87 @@ impl<T: Number> Survival<T> {
     pub fn new(verifier: ChainRule) -> Self {
         Self {
             kept: verifier.1,
-            reached: T::one(),
-            product: T::one(),
+            steps: Steps::start(),
         }
     }
 
     /// P(all drafts so far are accepted), given the text.
     pub fn reached(&self) -> &T {
-        &self.reached
+        &self.steps.reached
     }
 
     /// Goes on by a token of the text, with its q/p.
     pub fn take(&mut self, ratio: &T) {
-        let one = T::one();
         match self.kept {
-            Kept::Tokens => self.reached = self.reached.times(&ratio.smaller(&one)),
-            Kept::Prefixes => {
-                let product = scaled(&self.product, ratio);
-                self.reached = self.reached.times(&product.smaller(&one));
-                self.product = if product > one { product } else { one };
-            }
-            Kept::MostPrefixes => {
-                self.product = scaled(&self.product, ratio);
-                self.reached = self.product.smaller(&one);
-            }
+            Kept::Tokens => self.steps.token(ratio),
+            Kept::Prefixes => self.steps.prefix(ratio),
+            Kept::MostPrefixes => self.steps.most_prefixes(ratio),
         }
     }
 }
+
+/// The same without the rule, for loops that are compiled for each ([`by_step`]).
+#[derive(Clone, Debug)]
+pub(super) struct Steps<T> {
+    reached: T,
+    /// Of prefixes, R_i over the least R so far; of the most prefixes, R_i.
+    product: T,
+}
+
+impl<T: Number> Steps<T> {
+    #[inline(always)]
+    pub(super) fn start() -> Self {
+        Self {
+            reached: T::one(),
+            product: T::one(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn reached(&self) -> &T {
+        &self.reached
+    }
+
+    #[inline(always)]
+    pub(super) fn token(&mut self, ratio: &T) {
+        self.reached = self.reached.times(&ratio.smaller(&T::one()));
+    }
+
+    #[inline(always)]
+    pub(super) fn prefix(&mut self, ratio: &T) {
+        let one = T::one();
+        let product = scaled(&self.product, ratio);
+        self.reached = self.reached.times(&product.smaller(&one));
+        self.product = if product > one { product } else { one };
+    }
+
+    #[inline(always)]
+    pub(super) fn most_prefixes(&mut self, ratio: &T) {
+        self.product = scaled(&self.product, ratio);
+        self.reached = self.product.smaller(&T::one());
+    }
+}
+
+/// An expression, compiled for each rule's step.
+macro_rules! by_step {
+    ($verifier:expr, $step:ident => $result:expr) => {
+        match $verifier.kept() {
+            crate::rule::Kept::Tokens => {
+                let $step = crate::rounds::survival::Steps::token;
+                $result
+            }
+            crate::rule::Kept::Prefixes => {
+                let $step = crate::rounds::survival::Steps::prefix;
+                $result
+            }
+            crate::rule::Kept::MostPrefixes => {
+                let $step = crate::rounds::survival::Steps::most_prefixes;
+                $result
+            }
+        }
+    };
+}
+pub(super) use by_step;
 
 /// A product that is 0 where a factor is, however large the other.
 pub(super) fn scaled<T: Number>(product: &T, ratio: &T) -> T {

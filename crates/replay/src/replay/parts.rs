@@ -43,36 +43,45 @@ impl PartialEq for Parts {
 }
 
 impl Parts {
-    /// Answers of all positions of a log, by span; those of the part alone where they are kept, and then
-    /// none are returned.
+    /// Hands over the answers of all positions of a log, span by span, in order, and keeps none of them;
+    /// where those of a part are kept, none are handed over.
     pub(super) fn each(
         &self,
         number: usize,
         log: &Log,
         size: usize,
         work: impl Fn(&Span) -> Result<Vec<Vec<Read>>, ReplayError> + Sync,
-    ) -> Result<Vec<Vec<Vec<Read>>>, ReplayError> {
+        visit: &mut dyn FnMut(Vec<Vec<Read>>) -> Result<(), ReplayError>,
+    ) -> Result<(), ReplayError> {
         match self {
-            Self::Whole => side_by_side::each_or_stop(&log.spans(size), work),
+            Self::Whole => {
+                // So many that every core has its share, and few beside a long text.
+                for spans in log.spans(size).chunks(1024) {
+                    for span in side_by_side::each_or_stop(spans, &work)? {
+                        visit(span)?;
+                    }
+                }
+                Ok(())
+            }
             Self::Keep(part, kept) => {
                 let spans = log.spans_of(part.of(log.positions()), size);
                 let found = side_by_side::each_or_stop(&spans, work)?;
                 let firsts = spans.iter().map(|span| (number, span.positions().start));
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.0.extend(firsts.zip(found));
-                Ok(Vec::new())
+                Ok(())
             }
             Self::Have(kept) => {
-                let (mut all, mut next) = (Vec::new(), 0);
+                let mut next = 0;
                 for ((_, first), span) in kept.0.range((number, 0)..(number + 1, 0)) {
                     if *first != next {
                         break;
                     }
                     next += span.first().map_or(0, Vec::len);
-                    all.push(span.clone());
+                    visit(span.clone())?;
                 }
                 if next == log.positions() {
-                    return Ok(all);
+                    return Ok(());
                 }
                 Err(ReplayError::of_log(
                     log,

@@ -6,7 +6,7 @@ use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, ServedRows, Task, Workspace};
-use specgap_log::log::{Groups, Log, Rollouts};
+use specgap_log::log::{Groups, Log, Rollouts, Span};
 use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
 use specgap_sampling::{Cuts, Lists, Model};
@@ -64,9 +64,20 @@ pub(super) struct Reading<'a> {
     pub(super) parts: Parts,
 }
 
+/// What is read of a span, at every depth.
+type VisitSpan<'a> = dyn FnMut(Vec<Vec<Read>>) -> Result<(), ReplayError> + 'a;
+
 /// Reads all spans of a log, each at every depth.
 type SpansRead<'a> =
-    dyn Fn(&Task<'_>, &[Task<'_>]) -> Result<Vec<Vec<Vec<Read>>>, ReplayError> + 'a;
+    dyn Fn(&Task<'_>, &[Task<'_>], &mut VisitSpan<'_>) -> Result<(), ReplayError> + 'a;
+
+/// Where the texts of a log are that is being read.
+#[derive(Default)]
+struct Reader {
+    prompts: BTreeMap<i64, usize>,
+    /// The text that each prompt is in, and its next index.
+    open: BTreeMap<usize, (usize, i64)>,
+}
 
 /// All texts of some logs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -242,14 +253,15 @@ impl Texts {
                 all.rollouts.push(kind);
             }
             let number = all.logs;
-            let reading = |task: &Task<'_>, deeper: &[Task<'_>]| {
-                parts.each(number, log, SPAN, |span| {
+            let reading = |task: &Task<'_>, deeper: &[Task<'_>], visit: &mut VisitSpan<'_>| {
+                let work = |span: &Span| {
                     // Who watches may stop the work before it.
                     progress(0);
                     let result = task.span(deeper, span, &mut Workspace::default());
                     progress(span.positions().len());
                     result
-                })
+                };
+                parts.each(number, log, SPAN, work, visit)
             };
             all.add(log, question, rollouts.as_ref(), &reading)?;
             all.logs += 1;
@@ -480,87 +492,98 @@ impl Texts {
             views.push(views.last().unwrap_or(log).at_depth(depth)?);
         }
         let deeper: Vec<Task<'_>> = views.iter().map(|view| task.at(view)).collect();
-        let read = reading(&task, &deeper)?;
-        // By depth, as by position.
-        let mut by_depth: Vec<Vec<Read>> = Vec::new();
-        for span in read {
-            by_depth.resize_with(span.len(), Vec::new);
-            for (all, one) in by_depth.iter_mut().zip(span) {
-                all.extend(one);
-            }
-        }
-        let mut by_depth = by_depth.into_iter();
-        let read = by_depth.next().unwrap_or_default();
-        let deeper: Vec<Vec<Read>> = by_depth.collect();
         let first = self.texts.len();
         let spacing = match (rollouts, self.rollouts.last()) {
             (Some(_), Some(kind)) => kind.spacing(),
             _ => 1.0,
         };
-        let mut prompts = BTreeMap::<i64, usize>::new();
-        // The text that each prompt is in, and its next index.
-        let mut open = BTreeMap::<usize, (usize, i64)>::new();
-        for (number, read) in read.into_iter().enumerate() {
-            let next = self.clusters;
-            let cluster = *prompts.entry(read.prompt).or_insert(next);
-            self.clusters = self.clusters.max(cluster + 1);
-            if let Some(grouped) = &grouped {
-                self.take_group(log, grouped, (number, read.prompt), cluster)?;
+        let (mut reader, mut number) = (Reader::default(), 0);
+        let mut further: Vec<Vec<Read>> = deeper.iter().map(|_| Vec::new()).collect();
+        reading(&task, &deeper, &mut |span| {
+            let mut depths = span.into_iter();
+            for read in depths.next().unwrap_or_default() {
+                self.take(&task, &mut reader, grouped.as_ref(), spacing, number, read)?;
+                number += 1;
             }
-            let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
-            if read.position != wanted && read.position != 0 {
-                return Err(ReplayError::of_position(
-                    log,
-                    number,
-                    format!(
-                        "its index in the text of prompt {} is {}, where {wanted} is expected; \
-                         rounds are replayed from a text's first token (index 0) without gaps, so \
-                         log whole texts in order{}",
-                        read.prompt,
-                        read.position,
-                        match log.engine_tensors().contains(&"accepted") {
-                            // Behind a whole chain the draft has no row.
-                            true => {
-                                ". Recorded rounds lack tokens without drafts: score the texts \
-                                 that came out with both models (docs/guide/engines.md)"
-                            }
-                            false => "",
-                        }
-                    ),
-                ));
+            for (all, one) in further.iter_mut().zip(depths) {
+                all.extend(one);
             }
-            if read.position == 0 {
-                self.texts.push(Text {
-                    cluster,
-                    spacing,
-                    ..Text::default()
-                });
-                open.insert(cluster, (self.texts.len() - 1, 0));
-            }
-            if let Some((index, next)) = open.get_mut(&cluster)
-                && let Some(text) = self.texts.get_mut(*index)
-            {
-                let start = text.places.len();
-                let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
-                let here = here.iter().filter_map(|&index| rollouts?.get(index));
-                (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
-                for (untold, here) in self.untold.iter_mut().zip(read.untold) {
-                    *untold |= here;
-                }
-                read.surprised
-                    .iter()
-                    .for_each(|one| self.surprises.add(one));
-                self.lacking += usize::from(read.lacks_draft);
-                text.ratios.push(read.place.ratio);
-                text.places.push(read.place);
-                text.numbers.push(before + number);
-                text.asked.extend(read.asked);
-                text.apart.extend(read.apart);
-                *next += 1;
-            }
-        }
+            Ok(())
+        })?;
         for text in self.texts.iter_mut().skip(first) {
-            text.add_depths(&deeper, before);
+            text.add_depths(&further, before);
+        }
+        Ok(())
+    }
+
+    /// Puts a position of a log, by its number there, behind the others of its text.
+    fn take(
+        &mut self,
+        task: &Task<'_>,
+        reader: &mut Reader,
+        grouped: Option<&Groups>,
+        spacing: f64,
+        number: usize,
+        read: Read,
+    ) -> Result<(), ReplayError> {
+        let (log, rollouts) = (task.log, task.rollouts);
+        let Reader { prompts, open } = reader;
+        let next = self.clusters;
+        let cluster = *prompts.entry(read.prompt).or_insert(next);
+        self.clusters = self.clusters.max(cluster + 1);
+        if let Some(grouped) = grouped {
+            self.take_group(log, grouped, (number, read.prompt), cluster)?;
+        }
+        let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
+        if read.position != wanted && read.position != 0 {
+            return Err(ReplayError::of_position(
+                log,
+                number,
+                format!(
+                    "its index in the text of prompt {} is {}, where {wanted} is expected; \
+                     rounds are replayed from a text's first token (index 0) without gaps, so \
+                     log whole texts in order{}",
+                    read.prompt,
+                    read.position,
+                    match log.engine_tensors().contains(&"accepted") {
+                        // Behind a whole chain the draft has no row.
+                        true => {
+                            ". Recorded rounds lack tokens without drafts: score the texts \
+                             that came out with both models (docs/guide/engines.md)"
+                        }
+                        false => "",
+                    }
+                ),
+            ));
+        }
+        if read.position == 0 {
+            self.texts.push(Text {
+                cluster,
+                spacing,
+                ..Text::default()
+            });
+            open.insert(cluster, (self.texts.len() - 1, 0));
+        }
+        if let Some((index, next)) = open.get_mut(&cluster)
+            && let Some(text) = self.texts.get_mut(*index)
+        {
+            let start = text.places.len();
+            let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
+            let here = here.iter().filter_map(|&index| rollouts?.get(index));
+            (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
+            for (untold, here) in self.untold.iter_mut().zip(read.untold) {
+                *untold |= here;
+            }
+            read.surprised
+                .iter()
+                .for_each(|one| self.surprises.add(one));
+            self.lacking += usize::from(read.lacks_draft);
+            text.ratios.push(read.place.ratio);
+            text.places.push(read.place);
+            text.numbers.push(task.before as usize + number);
+            text.asked.extend(read.asked);
+            text.apart.extend(read.apart);
+            *next += 1;
         }
         Ok(())
     }

@@ -61,7 +61,11 @@ impl Measurement<'_> {
     }
 
     pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
-        let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
+        let longest = self.texts.texts.iter().map(|text| text.places.len()).max();
+        let costs: Vec<f64> = (0..longest.unwrap_or(0))
+            .map(|drafts| timings.round(drafts).unwrap_or(f64::INFINITY))
+            .collect();
+        let cost = |drafts: usize| costs[drafts];
         let outcomes = self.by_prompt(|text| {
             let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
             let plan = coin_blind(verifier, &coins, &cost)?;

@@ -5,8 +5,9 @@ use super::data::{AtGroupLength, ByGroup, EqualWeights, GroupApart, OfGroup};
 use super::drafts::Drafts;
 use super::measure::{Measurement, Unlisted, ratios};
 use super::outcome::{Group, Half, Outcome, Played, Way};
+use super::policy::Policy;
 use super::settings::LengthSettings;
-use specgap_core::rounds::oracle_calls;
+use specgap_core::rounds::floats::oracle_calls;
 use specgap_statistics::{Clustered, Estimate};
 
 /// The cost ratio at which lengths are chosen where none is given.
@@ -68,10 +69,10 @@ impl Measurement<'_> {
 
     fn of_group(&self, name: Option<&String>, ways: &[Way], timings: &Timings) -> Measured {
         let lengths = self.settings.policies.iter().copied();
-        let played: Vec<Played> = (ways.iter())
+        let asked: Vec<(Policy, Way)> = (ways.iter())
             .flat_map(|&way| lengths.clone().map(move |policy| (policy, way)))
-            .map(|(policy, way)| self.played(policy, way, Unlisted::Whole))
             .collect();
+        let played = self.played_all(&asked, Unlisted::Whole);
         let results = played.iter().filter_map(|one| {
             let found = self.result(one.policy, one.way, Some(one));
             Some(AtGroupLength {

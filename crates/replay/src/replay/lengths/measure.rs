@@ -18,11 +18,10 @@ use crate::replay::length_definitions;
 use rayon::prelude::*;
 use specgap_base::setting::for_shell;
 use specgap_core::rounds::floats::{
-    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
+    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, oracle_calls, replay,
 };
 use specgap_core::rounds::{
-    ByStart, ChainRule, Coins, Drafted, Replay, drafted_rounds, oracle_calls,
-    oracle_calls_to_the_end,
+    ByStart, ChainRule, Coins, Drafted, Replay, drafted_rounds, oracle_calls_to_the_end,
 };
 use specgap_log::log::Log;
 use specgap_statistics::{Clustered, Estimate};
@@ -205,13 +204,11 @@ impl<'a> Measurement<'a> {
 
     fn report(&self, logs: &[Log], of: MeasuredTexts) -> LengthReport {
         let ways = self.ways();
-        let played: Vec<Played> = (ways.iter())
+        let asked: Vec<(Policy, Way)> = (ways.iter())
             .filter(|(_, verifier)| verifier.has_rounds())
-            .flat_map(|&way| {
-                let policies = self.policies_of(way.0);
-                policies.map(move |policy| self.played(policy, way, Unlisted::Whole))
-            })
+            .flat_map(|&way| self.policies_of(way.0).map(move |policy| (policy, way)))
             .collect();
+        let played = self.played_all(&asked, Unlisted::Whole);
         // A choice by the middles of wide bounds is none.
         let at = |timings: &Timings| match self.is_wide {
             false => self.at_cost(timings, &played),
@@ -291,9 +288,75 @@ impl<'a> Measurement<'a> {
 
     /// A policy's rounds, added up by prompt.
     pub(super) fn played(&self, policy: Policy, way: Way, unlisted: Unlisted) -> Played {
-        let (drafts, verifier) = way;
+        let mut all = self.played_all(&[(policy, way)], unlisted);
+        all.swap_remove(0)
+    }
+
+    /// Rounds of several policies, each added up by prompt in the texts' order.
+    pub(super) fn played_all(&self, asked: &[(Policy, Way)], unlisted: Unlisted) -> Vec<Played> {
+        let mut policies: Vec<Policy> = Vec::new();
+        for (policy, _) in asked {
+            if !policies.contains(policy) {
+                policies.push(*policy);
+            }
+        }
+        let of = |text: &Text| -> Vec<Option<(Outcome, Known)>> {
+            let mut known = None;
+            let along = policies.iter().map(|&policy| {
+                AlongText::with(
+                    policy,
+                    &text.places,
+                    &text.by_start,
+                    self.max_length,
+                    &mut known,
+                )
+            });
+            let along: Vec<AlongText> = along.collect();
+            let mut read: Vec<(Drafts, TextCoins)> = Vec::new();
+            let each = asked.iter().map(|&(policy, way)| {
+                let at = policies.iter().position(|one| *one == policy)?;
+                if !read.iter().any(|(drafts, _)| *drafts == way.0) {
+                    read.push((way.0, coins(text, way.0, unlisted)));
+                }
+                let (_, coins) = read.iter().find(|(drafts, _)| *drafts == way.0)?;
+                self.outcome(policy, way.1, text, coins, &along[at])
+            });
+            each.collect()
+        };
+        let mut all: Vec<Played> = (asked.iter())
+            .map(|&(policy, way)| Played {
+                policy,
+                way,
+                known: Known::FromText,
+                outcomes: vec![Outcome::default(); self.texts.clusters],
+            })
+            .collect();
+        // A chunk at a time: outcomes of all texts side by side would be most of the memory.
+        for texts in self.texts.texts.chunks(256) {
+            let found: Vec<_> = texts.par_iter().map(of).collect();
+            for (text, found) in texts.iter().zip(&found) {
+                for (played, found) in all.iter_mut().zip(found) {
+                    if let Some((outcome, known)) = found {
+                        played.outcomes[text.cluster].add(outcome);
+                        played.known = played.known.max(*known);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// A policy's rounds along one text, and what is known of their drafts.
+    fn outcome(
+        &self,
+        policy: Policy,
+        verifier: ChainRule,
+        text: &Text,
+        coins: &TextCoins,
+        along: &AlongText,
+    ) -> Option<(Outcome, Known)> {
         let list = policy.family.list;
-        let known = if policy.is_set_at_start() {
+        let mut known = if policy.is_set_at_start() {
             Known::FromText
         } else if !self.texts.rollouts.is_empty()
             && list.is_none_or(|list| self.texts.rollouts_have(list))
@@ -309,72 +372,46 @@ impl<'a> Measurement<'a> {
                 0.0
             }
         };
-        let of = |text: &Text| {
-            let along = AlongText {
-                policy,
-                places: &text.places,
-                by_start: &text.by_start,
-                most: self.max_length,
-            };
-            let replay = replay(verifier, &coins(text, drafts, unlisted), &along)?;
-            let mut outcome = Outcome {
-                calls: replay.calls,
-                ..Outcome::default()
-            };
-            let mut known = known;
-            match known {
-                Known::FromText => outcome.least.rounds = replay.rounds,
-                Known::AtLeast => {
-                    outcome.least = Steps {
-                        rounds: replay.seen,
-                        unused: unused(replay.stopped),
-                    };
-                }
-                Known::FromRollouts | Known::Between => {
-                    let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = text
-                        .rollouts
-                        .iter()
-                        .filter(|rollout| replay.starts.get(rollout.start) > Some(&0.0))
-                        .map(|rollout| (rollout.start, along.drafted_on(rollout)))
-                        .collect();
-                    if on.iter().any(|(_, drafted)| drafted.is_err()) {
-                        known = Known::Between;
-                    }
-                    let [least, most] = [0, 1].map(|end| {
-                        let on = on.iter().map(|&(start, drafted)| {
-                            (start, drafted.unwrap_or_else(|ends| ends[end]))
-                        });
-                        let found = drafted_rounds(
-                            &replay.starts,
-                            |start| along.drafted(start),
-                            on,
-                            &text.spacing,
-                        );
-                        Steps {
-                            rounds: found.rounds,
-                            unused: unused(found.stopped),
-                        }
-                    });
-                    outcome.least = least;
-                    outcome.most = most;
-                }
+        let replay = replay(verifier, coins, along.lengths())?;
+        let mut outcome = Outcome {
+            calls: replay.calls,
+            ..Outcome::default()
+        };
+        match known {
+            Known::FromText => outcome.least.rounds = replay.rounds,
+            Known::AtLeast => {
+                outcome.least = Steps {
+                    rounds: replay.seen,
+                    unused: unused(replay.stopped),
+                };
             }
-            Some((outcome, known))
-        };
-        let found: Vec<Option<(Outcome, Known)>> = self.texts.texts.par_iter().map(of).collect();
-        let mut played = Played {
-            policy,
-            way,
-            known,
-            outcomes: vec![Outcome::default(); self.texts.clusters],
-        };
-        for (text, found) in self.texts.texts.iter().zip(&found) {
-            if let Some((outcome, known)) = found {
-                played.outcomes[text.cluster].add(outcome);
-                played.known = played.known.max(*known);
+            Known::FromRollouts | Known::Between => {
+                let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = text
+                    .rollouts
+                    .iter()
+                    .filter(|rollout| replay.starts.get(rollout.start) > Some(&0.0))
+                    .map(|rollout| (rollout.start, along.drafted_on(rollout)))
+                    .collect();
+                if on.iter().any(|(_, drafted)| drafted.is_err()) {
+                    known = Known::Between;
+                }
+                let [least, most] = [0, 1].map(|end| {
+                    let on = on
+                        .iter()
+                        .map(|&(start, drafted)| (start, drafted.unwrap_or_else(|ends| ends[end])));
+                    let starts = &replay.starts;
+                    let found =
+                        drafted_rounds(starts, |start| along.drafted(start), on, &text.spacing);
+                    Steps {
+                        rounds: found.rounds,
+                        unused: unused(found.stopped),
+                    }
+                });
+                outcome.least = least;
+                outcome.most = most;
             }
         }
-        played
+        Some((outcome, known))
     }
 
     /// Rounds of every text of lengths that are set when they begin, added up by prompt in the
@@ -465,7 +502,7 @@ impl<'a> Measurement<'a> {
             let mean = |place: &TextPosition| mean_of_coin(place, drafts).unwrap_or(0.0);
             texts
                 .map(|text| {
-                    let means = TextCoins::of(text, mean);
+                    let means = TextCoins::of(&text.places, &text.by_start, mean);
                     sums(&coins(text, drafts, unlisted), &means)
                 })
                 .collect()
@@ -601,7 +638,7 @@ pub(super) fn over_starts(
 /// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
 /// ones q/p, of which block verification takes all.
 pub(super) fn coins(text: &Text, drafts: Drafts, unlisted: Unlisted) -> TextCoins {
-    TextCoins::of(text, coin(drafts, unlisted))
+    TextCoins::of(&text.places, &text.by_start, coin(drafts, unlisted))
 }
 
 /// The same of the first draft of a round alone, whichever token that is.
@@ -618,11 +655,17 @@ pub(super) enum TextCoins {
 }
 
 impl TextCoins {
-    fn of(text: &Text, value: impl Fn(&TextPosition) -> f64) -> Self {
-        match text.by_start.is_empty() {
-            true => Self::ByToken(text.places.iter().map(value).collect()),
+    /// A number of each position of a text, or of those that it meets behind each start where that
+    /// depends on the start.
+    pub(super) fn of(
+        places: &[TextPosition],
+        by_start: &[Vec<TextPosition>],
+        value: impl Fn(&TextPosition) -> f64,
+    ) -> Self {
+        match by_start.is_empty() {
+            true => Self::ByToken(places.iter().map(value).collect()),
             false => {
-                let rows = text.by_start.iter();
+                let rows = by_start.iter();
                 Self::ByStart(ByStart(
                     rows.map(|row| row.iter().map(&value).collect()).collect(),
                 ))

@@ -1,8 +1,9 @@
 //! Policies: when to stop drafting.
 
-use super::super::position::{TextPosition, ahead};
+use super::super::position::TextPosition;
 use super::super::rollouts::{RolledOut, RolloutList};
-use specgap_core::rounds::{DraftLength, Drafted, RoundEnd};
+use super::measure::TextCoins;
+use specgap_core::rounds::{DraftLength, Drafted, FixedLength, Lengths, Schedule, Stop, StopBy};
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,77 +62,40 @@ pub struct Family {
     pub parameters: &'static [f64],
     /// Whether the parameter is a number of tokens.
     pub counts: bool,
-    /// How many of the next tokens of a text are drafted.
-    along: fn(&Round<'_>) -> Drafted,
+    /// When it stops by itself; `None` if the length is set when a round begins.
+    stop: Option<StopRule>,
 }
 
-/// What a family's rule sees.
-struct Round<'a> {
-    /// The text behind the round's start, or what the draft wrote there by itself.
-    ahead: &'a [TextPosition],
-    /// The most tokens that may be drafted.
-    most: usize,
-    parameter: f64,
-    /// Of earlier rounds.
-    memory: usize,
+/// When a family stops: by which number of each token, how these are read, and whether the token at
+/// which it stops was drawn, and is kept.
+#[derive(Clone, Copy, Debug)]
+struct StopRule {
+    value: fn(&TextPosition) -> f64,
+    by: StopBy,
+    keeps: bool,
 }
 
-impl Round<'_> {
-    fn set(&self, length: usize) -> Drafted {
-        Drafted {
-            tokens: length.min(self.most),
-            stopped: false,
-        }
-    }
+/// Stops before a token is drawn.
+const fn before(value: fn(&TextPosition) -> f64, by: StopBy) -> Option<StopRule> {
+    let keeps = false;
+    Some(StopRule { value, by, keeps })
+}
 
-    /// Tokens before the first whose row says stop, which is not drawn from.
-    fn before(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
-        let found = (self.ahead.iter().take(self.most)).position(stops);
-        Drafted {
-            tokens: found.unwrap_or(self.ahead.len().min(self.most)),
-            stopped: found.is_some(),
-        }
-    }
-
-    /// Tokens up to the first after which to stop, which is kept.
-    fn after(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
-        let before = self.before(stops);
-        let tokens = before.tokens + usize::from(before.stopped);
-        Drafted {
-            tokens,
-            // Behind the last that it may draft nobody asks.
-            stopped: before.stopped && tokens < self.most,
-        }
-    }
-
-    /// Stops when a product over the round's tokens falls below the parameter.
-    fn product(&self, factor: impl Fn(&TextPosition) -> f64) -> impl FnMut(&TextPosition) -> bool {
-        let mut product = 1.0;
-        let least = self.parameter;
-        move |place| {
-            product *= factor(place);
-            product < least
-        }
-    }
-
-    /// Stops when a rejection is likelier than the parameter, by what a head predicts for the
-    /// round's tokens; with `late`, for all but the last of them.
-    fn predicted(&self, late: bool) -> impl FnMut(&TextPosition) -> bool {
-        let mut product = 1.0;
-        let most = self.parameter;
-        move |place| {
-            let before = product;
-            // A head that says nothing sees no danger.
-            product *= place.head_acceptance.unwrap_or(1.0);
-            1.0 - if late { before } else { product } > most
-        }
-    }
+/// Stops after a token, which is kept.
+const fn after(value: fn(&TextPosition) -> f64, by: StopBy) -> Option<StopRule> {
+    let keeps = true;
+    Some(StopRule { value, by, keeps })
 }
 
 /// The factor in SVIP's and AdaEDL's bound 1 - sqrt(gamma H(q)) on the overlap.
 pub const SVIP_GAMMA: f64 = 0.15;
 /// AdaEDL's own.
 pub const ADAEDL_GAMMA: f64 = 0.2;
+
+/// A head that says nothing sees no danger.
+fn head_acceptance(place: &TextPosition) -> f64 {
+    place.head_acceptance.unwrap_or(1.0)
+}
 
 /// All families, in the order of reports.
 pub static FAMILIES: [Family; 12] = [
@@ -142,7 +106,7 @@ pub static FAMILIES: [Family; 12] = [
         list: None,
         parameters: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0],
         counts: true,
-        along: |round| round.set(round.parameter as usize),
+        stop: None,
     },
     Family {
         name: "schedule",
@@ -152,7 +116,7 @@ pub static FAMILIES: [Family; 12] = [
         list: None,
         parameters: &[5.0],
         counts: true,
-        along: |round| round.set(round.memory),
+        stop: None,
     },
     Family {
         name: "confidence",
@@ -162,7 +126,7 @@ pub static FAMILIES: [Family; 12] = [
         list: None,
         parameters: &[0.1, 0.2, 0.3, 0.4, 0.6, 0.8],
         counts: false,
-        along: |round| round.after(|place| place.draft < round.parameter),
+        stop: after(|place| place.draft, StopBy::Below),
     },
     Family {
         name: "p-min",
@@ -171,7 +135,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::Top),
         parameters: &[0.1, 0.2, 0.3, 0.5, 0.75],
         counts: false,
-        along: |round| round.before(|place| place.top < round.parameter),
+        stop: before(|place| place.top, StopBy::Below),
     },
     Family {
         name: "svip",
@@ -180,7 +144,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::Entropy),
         parameters: &[0.2, 0.3, 0.5, 0.7, 0.9],
         counts: false,
-        along: |round| round.before(|place| (SVIP_GAMMA * place.entropy).sqrt() > round.parameter),
+        stop: before(|place| (SVIP_GAMMA * place.entropy).sqrt(), StopBy::Above),
     },
     Family {
         name: "adaedl",
@@ -190,9 +154,10 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::Entropy),
         parameters: &[0.1, 0.3, 0.5],
         counts: false,
-        along: |round| {
-            round.before(|place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt() < round.parameter)
-        },
+        stop: before(
+            |place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt(),
+            StopBy::Below,
+        ),
     },
     Family {
         name: "cumulative",
@@ -202,7 +167,7 @@ pub static FAMILIES: [Family; 12] = [
         list: None,
         parameters: &[0.02, 0.05, 0.1, 0.2, 0.3, 0.5],
         counts: false,
-        along: |round| round.after(round.product(|place| place.draft)),
+        stop: after(|place| place.draft, StopBy::ProductBelow),
     },
     Family {
         name: "overlap",
@@ -212,7 +177,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::Overlap),
         parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
         counts: false,
-        along: |round| round.before(round.product(|place| place.overlap)),
+        stop: before(|place| place.overlap, StopBy::ProductBelow),
     },
     Family {
         name: "perfect",
@@ -222,7 +187,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::TargetP),
         parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
         counts: false,
-        along: |round| round.after(round.product(|place| (1.0 / place.ratio).min(1.0))),
+        stop: after(|place| (1.0 / place.ratio).min(1.0), StopBy::ProductBelow),
     },
     Family {
         name: "specdec",
@@ -233,7 +198,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::HeadAcceptance),
         parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
         counts: false,
-        along: |round| round.after(round.predicted(false)),
+        stop: after(head_acceptance, StopBy::RiskAbove),
     },
     Family {
         name: "specdec-late",
@@ -243,7 +208,7 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::HeadAcceptance),
         parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
         counts: false,
-        along: |round| round.after(round.predicted(true)),
+        stop: after(head_acceptance, StopBy::RiskBefore),
     },
     Family {
         name: "overlap-head",
@@ -253,7 +218,10 @@ pub static FAMILIES: [Family; 12] = [
         list: Some(RolloutList::HeadOverlap),
         parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
         counts: false,
-        along: |round| round.before(round.product(|place| place.head_overlap.unwrap_or(1.0))),
+        stop: before(
+            |place| place.head_overlap.unwrap_or(1.0),
+            StopBy::ProductBelow,
+        ),
     },
 ];
 
@@ -370,6 +338,19 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// When it stops by itself, and by which number of each token.
+    fn stop(self) -> Option<(fn(&TextPosition) -> f64, Stop)> {
+        let rule = self.family.stop?;
+        let stop = Stop {
+            by: rule.by,
+            limit: self.parameter,
+            keeps: rule.keeps,
+        };
+        Some((rule.value, stop))
+    }
+}
+
 impl Family {
     /// Returns whether it decides on what a head predicts, of which most logs say nothing.
     pub fn needs_head(&self) -> bool {
@@ -381,52 +362,102 @@ impl Family {
 }
 
 /// A policy bound to a text; lengths that are not set by it are at most `most`.
-#[derive(Clone, Copy, Debug)]
-pub struct AlongText<'a> {
-    /// The policy.
-    pub policy: Policy,
-    /// The text's positions.
-    pub places: &'a [TextPosition],
-    /// What it meets behind each start, where that depends on the start; else nothing.
-    pub by_start: &'a [Vec<TextPosition>],
-    /// The most tokens of a round, for policies that stop by themselves.
-    pub most: usize,
+#[derive(Clone, Debug)]
+pub struct AlongText {
+    policy: Policy,
+    most: usize,
+    lengths: LengthsAlong,
+    /// How many tokens may be drafted from each start.
+    rooms: Vec<usize>,
 }
 
-impl AlongText<'_> {
-    /// Returns what is drafted from a start where the text has room for `room` tokens, if the
-    /// tokens drawn are those of `ahead`.
-    fn on(&self, ahead: &[TextPosition], room: usize, memory: usize) -> Drafted {
-        let round = Round {
-            ahead,
-            most: self.most_in(room),
-            parameter: self.policy.parameter,
-            memory,
-        };
-        (self.policy.family.along)(&round)
+#[derive(Clone, Debug)]
+enum LengthsAlong {
+    Fixed(FixedLength),
+    Schedule(Schedule),
+    Stopping(Lengths),
+}
+
+/// The numbers by which a family stops, of one text: the same for all its parameters.
+#[derive(Clone, Debug)]
+pub(super) struct StopValues {
+    family: &'static str,
+    values: TextCoins,
+}
+
+impl AlongText {
+    /// A policy along the positions of a text, or along those that it meets behind each start
+    /// where that depends on the start.
+    pub fn new(
+        policy: Policy,
+        places: &[TextPosition],
+        by_start: &[Vec<TextPosition>],
+        most: usize,
+    ) -> Self {
+        Self::with(policy, places, by_start, most, &mut None)
     }
 
-    fn most_in(&self, room: usize) -> usize {
-        if self.policy.is_set_at_start() {
-            room
-        } else {
-            room.min(self.most)
+    /// The same with the numbers of another parameter of its family, or kept for one.
+    pub(super) fn with(
+        policy: Policy,
+        places: &[TextPosition],
+        by_start: &[Vec<TextPosition>],
+        most: usize,
+        known: &mut Option<StopValues>,
+    ) -> Self {
+        let family = policy.family.name;
+        let lengths = match policy.stop() {
+            None if family == "schedule" => {
+                LengthsAlong::Schedule(Schedule(policy.parameter as usize))
+            }
+            None => LengthsAlong::Fixed(FixedLength(policy.parameter as usize)),
+            Some((value, stop)) => {
+                let read = || StopValues {
+                    family,
+                    values: TextCoins::of(places, by_start, value),
+                };
+                let known = match known {
+                    Some(known) if known.family == family => known,
+                    _ => known.insert(read()),
+                };
+                LengthsAlong::Stopping(Lengths::of(stop, &known.values, most))
+            }
+        };
+        let room = |start: usize| {
+            let left = places.len() - start - 1;
+            by_start.get(start).map_or(left, |row| left.min(row.len()))
+        };
+        Self {
+            policy,
+            most,
+            lengths,
+            rooms: (0..places.len()).map(room).collect(),
         }
     }
 
-    fn ahead(&self, start: usize) -> &[TextPosition] {
-        ahead(self.places, self.by_start, start)
-    }
-
-    fn room(&self, start: usize) -> usize {
-        let left = self.places.len().saturating_sub(start + 1);
-        left.min(self.ahead(start).len())
+    /// What decides each round.
+    pub fn lengths(&self) -> &dyn DraftLength {
+        match &self.lengths {
+            LengthsAlong::Fixed(lengths) => lengths,
+            LengthsAlong::Schedule(lengths) => lengths,
+            LengthsAlong::Stopping(lengths) => lengths,
+        }
     }
 
     /// Returns what is drafted from a start if it draws the text's own tokens, by policies without
     /// memory.
     pub fn drafted(&self, start: usize) -> Drafted {
-        self.on(self.ahead(start), self.room(start), 0)
+        match &self.lengths {
+            LengthsAlong::Stopping(lengths) => lengths.0.get(start).copied().unwrap_or_default(),
+            _ => Drafted {
+                tokens: self.lengths().along(start, self.room(start), 0),
+                stopped: false,
+            },
+        }
+    }
+
+    fn room(&self, start: usize) -> usize {
+        self.rooms.get(start).copied().unwrap_or(0)
     }
 
     /// Returns what is drafted on a rollout. `Err` where the rollout ends before the policy does:
@@ -436,8 +467,14 @@ impl AlongText<'_> {
     /// As said.
     pub fn drafted_on(&self, rollout: &RolledOut) -> Result<Drafted, [Drafted; 2]> {
         let room = self.room(rollout.start);
-        let found = self.on(&rollout.places, room, 0);
-        let most = self.most_in(room);
+        let (found, most) = match self.policy.stop() {
+            Some((value, stop)) => {
+                let values: Vec<f64> = rollout.places.iter().map(value).collect();
+                let most = room.min(self.most);
+                (stop.drafted(&values, most), most)
+            }
+            None => (self.drafted(rollout.start), room),
+        };
         if found.stopped || found.tokens >= most {
             return Ok(found);
         }
@@ -449,45 +486,22 @@ impl AlongText<'_> {
     }
 }
 
-impl DraftLength for AlongText<'_> {
-    fn first(&self) -> usize {
-        self.policy.parameter as usize
-    }
-
-    fn along(&self, start: usize, most: usize, memory: usize) -> usize {
-        self.on(self.ahead(start), most, memory).tokens
-    }
-
-    fn stops(&self, start: usize, _length: usize, room: usize) -> bool {
-        self.on(self.ahead(start), room, 0).stopped
-    }
-
-    fn next(&self, memory: usize, end: RoundEnd) -> usize {
-        if self.policy.family.name != "schedule" {
-            return memory;
-        }
-        match end {
-            RoundEnd::AllAccepted => memory + 2,
-            RoundEnd::Rejected => memory.saturating_sub(1).max(1),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn along<'a>(policy: &str, places: &'a [TextPosition], most: usize) -> AlongText<'a> {
-        AlongText {
-            policy: policy.parse().unwrap(),
-            places,
-            by_start: &[],
-            most,
-        }
+    /// What is drafted from the first of some places, of which `most` may be.
+    fn drafted(policy: &str, places: &[TextPosition], most: usize) -> Drafted {
+        let places: Vec<_> = places
+            .iter()
+            .chain(&[TextPosition::default(); 9])
+            .copied()
+            .collect();
+        AlongText::new(policy.parse().unwrap(), &places, &[], most).drafted(0)
     }
 
-    fn length(policy: &str, places: &[TextPosition], memory: usize) -> usize {
-        along(policy, places, 3).along(0, 10, memory)
+    fn length(policy: &str, places: &[TextPosition]) -> usize {
+        drafted(policy, places, 3).tokens
     }
 
     #[test]
@@ -532,13 +546,11 @@ mod tests {
             ("perfect=0.9", 2),
             ("perfect=0.5", 3),
         ] {
-            assert_eq!(length(policy, &places, 0), expected, "{policy}");
+            assert_eq!(length(policy, &places), expected, "{policy}");
         }
-        assert_eq!(length("schedule=5", &places, 4), 4);
-        let schedule = along("schedule=5", &places, 3);
-        assert_eq!(schedule.first(), 5);
-        assert_eq!(schedule.next(5, RoundEnd::AllAccepted), 7);
-        assert_eq!(schedule.next(1, RoundEnd::Rejected), 1);
+        let schedule = AlongText::new("schedule=5".parse().unwrap(), &places, &[], 3);
+        assert_eq!(schedule.lengths().first(), 5);
+        assert_eq!(schedule.lengths().along(0, 10, 4), 4);
     }
 
     /// Predicted acceptances .8, .5, .9, .1: products .8, .4, .36, .036.
@@ -551,7 +563,7 @@ mod tests {
                 ..TextPosition::default()
             }
         });
-        let drafted = |policy: &str, most: usize| along(policy, &[], most).on(&places, 9, 0);
+        let drafted = |policy: &str, most: usize| drafted(policy, &places, most);
         for (policy, most, tokens, stopped) in [
             ("specdec=0.1", 4, 1, true),
             ("specdec=0.5", 4, 2, true),
@@ -588,8 +600,8 @@ mod tests {
             };
             let held = 0.41;
             let same = (1.0 - held) * (SVIP_GAMMA / ADAEDL_GAMMA).sqrt();
-            let one = length(&format!("adaedl={held}"), &[place], 0);
-            assert_eq!(one, length(&format!("svip={same}"), &[place], 0), "{step}");
+            let one = length(&format!("adaedl={held}"), &[place]);
+            assert_eq!(one, length(&format!("svip={same}"), &[place]), "{step}");
         }
     }
 

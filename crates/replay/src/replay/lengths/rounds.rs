@@ -4,13 +4,12 @@ use super::super::read::Text;
 use super::carried::ByLength;
 use super::data::{AboveFewest, FewestCalls};
 use super::drafts::Drafts;
-use super::measure::{Measurement, Unlisted, ratios};
+use super::measure::Measurement;
 use super::outcome::Played;
 use super::policy::Policy;
 use rayon::prelude::*;
-use specgap_core::rounds::{
-    ChainRule, carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited,
-};
+use specgap_core::rounds::floats::{carried_starts, fewest_calls, fewest_calls_unlimited};
+use specgap_core::rounds::{ChainRule, fewest_calls_between};
 use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
@@ -81,7 +80,7 @@ impl Measurement<'_> {
 
     /// A number of calls of every text, added up by prompt.
     fn calls(&self, of: impl Fn(&[f64]) -> f64 + Sync) -> Vec<f64> {
-        let of = |text: &Text| of(&ratios(text, Drafts::Sampled, Unlisted::Whole));
+        let of = |text: &Text| of(&text.ratios);
         let each: Vec<f64> = self.texts.texts.par_iter().map(of).collect();
         self.texts.sums(each)
     }
