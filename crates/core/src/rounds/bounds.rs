@@ -52,7 +52,7 @@ pub struct CoinBlind<T> {
 /// # Formula
 /// V(N) = 0, and V(s) = min over n < N - s of
 /// `cost(n) + sum over i <= n of (m_(i-1) - m_i) V(s + i) + m_n V(s + n + 1)`,
-/// with m_i as in [`Survival`] and `cost(n)` that of a round with n drafts.
+/// with m_i as in [`Survival`](super::Survival) and `cost(n)` that of a round with n drafts.
 ///
 /// It bounds every policy that sets a round's length when it begins, whatever it knows of
 /// the text. It does not bound policies that look at drafted tokens: these can tell that a
@@ -79,67 +79,96 @@ pub fn coin_blind<T: Number>(
     ratios: &(impl Coins<T> + ?Sized),
     cost: &dyn Fn(usize) -> T,
 ) -> Option<CoinBlind<T>> {
+    let costs = (0..ratios.tokens()).map(cost).collect::<Vec<T>>();
+    coin_blind_each(verifier, ratios, &[costs])?.pop()
+}
+
+/// The same at several costs at once, each by the number of drafts: a text's coins are gone through
+/// once. Each of as many tokens as the text has, or more.
+pub fn coin_blind_each<T: Number>(
+    verifier: ChainRule,
+    ratios: &(impl Coins<T> + ?Sized),
+    costs: &[Vec<T>],
+) -> Option<Vec<CoinBlind<T>>> {
     if !verifier.has_rounds() {
         return None;
     }
+    // By length, of all costs: what a round costs, and the least that one costs of that length or
+    // longer, as what comes behind costs no less than 0.
     let total = ratios.tokens();
-    let costs: Vec<T> = (0..total).map(cost).collect();
-    // The least that rounds cost of a length or longer: what comes behind them costs no less than 0.
-    let mut floors = costs.clone();
-    for length in (1..total).rev() {
-        if floors[length] < floors[length - 1] {
-            floors[length - 1] = floors[length].clone();
+    let lanes = costs.len();
+    let by_length = |of: &dyn Fn(&Vec<T>, usize) -> T| -> Vec<T> {
+        let all = (0..total).flat_map(|length| costs.iter().map(move |costs| (costs, length)));
+        all.map(|(costs, length)| of(costs, length)).collect()
+    };
+    let each = by_length(&|costs, length| costs[length].clone());
+    let mut floors = each.clone();
+    for at in (0..floors.len().saturating_sub(lanes)).rev() {
+        if floors[at + lanes] < floors[at] {
+            floors[at] = floors[at + lanes].clone();
         }
     }
-    Some(by_step!(verifier, step => induce(ratios, &costs, &floors, step)))
+    Some(by_step!(verifier, step => induce(ratios, lanes, &each, &floors, step)))
 }
 
-/// The cheapest lengths from the last start to the first.
+/// The cheapest lengths from the last start to the first, at `lanes` costs side by side.
 fn induce<T: Number>(
     ratios: &(impl Coins<T> + ?Sized),
+    lanes: usize,
     costs: &[T],
     floors: &[T],
     step: impl Fn(&mut Steps<T>, &T),
-) -> CoinBlind<T> {
-    let total = costs.len();
-    let mut values = vec![T::zero(); total + 1];
-    let mut lengths = vec![0; total];
+) -> Vec<CoinBlind<T>> {
+    let total = ratios.tokens();
+    let at = |row: usize| row * lanes..(row + 1) * lanes;
+    let mut values = vec![T::zero(); (total + 1) * lanes];
+    let mut lengths = vec![0; total * lanes];
     for start in (0..total).rev() {
         let mut survival = Steps::start();
         let mut reached = T::one();
         // Of rounds that end by a rejection.
-        let mut ahead = T::zero();
-        let mut best: Option<(T, usize)> = None;
+        let mut ahead = vec![T::zero(); lanes];
+        let (before, behind) = values.split_at_mut((start + 1) * lanes);
+        let (best, chosen) = (&mut before[at(start)], &mut lengths[at(start)]);
+        for ((best, cost), after) in best.iter_mut().zip(costs).zip(&*behind) {
+            *best = cost.plus(after);
+        }
         let coins = ratios.ahead(start);
-        for length in 0..(total - start).min(coins.len() + 1) {
-            if length > 0 {
-                step(&mut survival, &coins[length - 1]);
-                let now = survival.reached().clone();
-                let rejected = reached.excess_over(&now);
-                ahead.gain(&rejected.times(&values[start + length]));
-                reached = now;
-            }
-            if let Some((least, _)) = &best
-                && floors[length].plus(&ahead) >= *least
-            {
-                break;
-            }
-            let after = reached.times(&values[start + length + 1]);
-            let value = costs[length].plus(&ahead).plus(&after);
-            if best.as_ref().is_none_or(|(least, _)| value < *least) {
-                best = Some((value, length));
-            }
+        for length in 1..(total - start).min(coins.len() + 1) {
+            // Nobody gets there.
             if reached.is_nil() || (!T::EXACT && reached.to_f64() < 1e-18) {
                 break;
             }
-        }
-        if let Some((value, length)) = best {
-            values[start] = value;
-            lengths[start] = length;
+            step(&mut survival, &coins[length - 1]);
+            let now = survival.reached().clone();
+            let rejected = reached.excess_over(&now);
+            reached = now;
+            let (here, after) = (&behind[at(length - 1)], &behind[at(length)]);
+            let (costs, floors) = (&costs[at(length)], &floors[at(length)]);
+            let mut is_open = false;
+            for lane in 0..lanes {
+                ahead[lane].gain(&rejected.times(&here[lane]));
+                // Closed once, it stays so: no longer round costs less, before it or behind.
+                let open = floors[lane].plus(&ahead[lane]) < best[lane];
+                is_open |= open;
+                let value = costs[lane]
+                    .plus(&ahead[lane])
+                    .plus(&reached.times(&after[lane]));
+                if open && value < best[lane] {
+                    best[lane] = value;
+                    chosen[lane] = length;
+                }
+            }
+            if !is_open {
+                break;
+            }
         }
     }
-    let cost = values.swap_remove(0);
-    CoinBlind { lengths, cost }
+    let of = |lane: usize| CoinBlind {
+        lengths: lengths.iter().skip(lane).step_by(lanes).copied().collect(),
+        cost: values[lane].clone(),
+    };
+    (0..lanes).map(of).collect()
 }
 
 impl<T: Number> DraftLength for CoinBlind<T> {
@@ -205,6 +234,25 @@ mod tests {
                 let float = coin_blind(verifier, &floats, &|n| cost(n).to_f64()).unwrap();
                 assert!((float.cost - plan.cost.to_f64()).abs() < 1e-12);
                 assert_eq!(float.lengths, plan.lengths, "{verifier}, {ratios:?}");
+            }
+        }
+        let ratios: Vec<f64> = (0..60u32)
+            .map(|i| f64::from(i * i * 31 % 89) / 50.0)
+            .collect();
+        let costs: Vec<Vec<f64>> = [0.01, 0.2, 0.9]
+            .map(|step| (0..70).map(|n| 1.0 + step * f64::from(n)).collect())
+            .to_vec();
+        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
+            let all = coin_blind_each(verifier, &ratios, &costs).unwrap();
+            for (plan, costs) in all.iter().zip(&costs) {
+                assert_eq!(*plan, coin_blind(verifier, &ratios, &|n| costs[n]).unwrap());
+                let rounds = replay(verifier, &ratios, plan).unwrap().rounds;
+                let paid: f64 = rounds
+                    .iter()
+                    .zip(costs)
+                    .map(|(count, cost)| count * cost)
+                    .sum();
+                assert!((paid - plan.cost).abs() < 1e-9, "{paid} {}", plan.cost);
             }
         }
         assert!(coin_blind(ChainRule::GREEDY_BLOCK, &[1.0], &|_| 1.0).is_none());

@@ -12,13 +12,13 @@ pub fn replay(
     super::replay(verifier, coins, policy)
 }
 
-/// [`coin_blind`](super::coin_blind()) of `f64`.
-pub fn coin_blind(
+/// [`coin_blind_each`](super::coin_blind_each()) of `f64`.
+pub fn coin_blind_each(
     verifier: ChainRule,
     coins: &dyn Coins<f64>,
-    cost: &dyn Fn(usize) -> f64,
-) -> Option<CoinBlind<f64>> {
-    super::coin_blind(verifier, coins, cost)
+    costs: &[Vec<f64>],
+) -> Option<Vec<CoinBlind<f64>>> {
+    super::coin_blind_each(verifier, coins, costs)
 }
 
 /// [`accepted_lengths`](super::accepted_lengths()) of `f64`.

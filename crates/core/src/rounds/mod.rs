@@ -21,7 +21,7 @@ mod stop;
 mod survival;
 mod trees;
 
-pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
+pub use bounds::{CoinBlind, coin_blind, coin_blind_each, oracle_calls, oracle_calls_to_the_end};
 pub use carry::{BlockCarry, Carry, GivenOut, carried_block_starts};
 pub use coins::{ByStart, Coins};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};

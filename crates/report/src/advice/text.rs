@@ -102,9 +102,13 @@ pub(crate) fn of_lengths(changes: &[Change], engine: Option<&Assumed>) -> Vec<St
         )
     }));
     let kinds = [("one-hot", "One-hot"), ("exact-match", "Exact-match")];
-    for (kind, words) in kinds.into_iter().filter(|_| engine.is_none()) {
-        lines.extend(of(Needs::Setting, kind).map(|change| as_they_come(change, words)));
-    }
+    let kinds = kinds.into_iter().filter(|_| engine.is_none());
+    let kinds = kinds.filter_map(|(kind, words)| Some((of(Needs::Setting, kind)?, words)));
+    lines.extend(
+        kinds
+            .enumerate()
+            .map(|(index, (change, words))| as_they_come(change, words, index == 0)),
+    );
     for needs in [Needs::Rule, Needs::Head] {
         let all: Vec<&Change> = (changes.iter())
             .filter(|change| change.needs == needs)
@@ -119,17 +123,24 @@ fn at(change: &Change) -> String {
     cost(change.cost_ratio.unwrap_or(0.0))
 }
 
-fn as_they_come(change: &Change, words: &str) -> String {
-    let [sampling, told] = engines_with(|here| here.verifier == "token");
+/// `told`: with what sampled drafts are, and who has them.
+fn as_they_come(change: &Change, words: &str, told: bool) -> String {
+    let told = told.then(|| {
+        let [sampling, told] = engines_with(|here| here.verifier == "token");
+        format!(
+            " kept with min(1, p/q), as {} can be told to draft and {} does,",
+            listed(&told),
+            listed(&sampling)
+        )
+    });
     format!(
-        "{words} drafts, the default of {}, at c = {}: {} a round, {} times. Sampled drafts kept with \
-         min(1, p/q), as {} can be told to draft and {} does, with {}: {}.",
+        "{words} drafts, the default of {}, at c = {}: {} a round, {} times. Sampled drafts{} with {}: \
+         {}.",
         listed(&change.engines),
         at(change),
         counted(length(&change.from), "token"),
         plus_minus(&change.now, 2),
-        listed(&told),
-        listed(&sampling),
+        told.unwrap_or_default(),
         counted(length(&change.to), "token"),
         difference(change)
     )

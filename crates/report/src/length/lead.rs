@@ -100,15 +100,17 @@ fn advice(report: &LengthReport) -> String {
         return no_choice(report);
     };
     let alike = shown.iter().all(|(_, other)| way(other) == way(one));
-    let parts: Vec<String> = (shown.iter())
-        .map(|&(ratio, best)| {
+    let parts: Vec<String> = (shown.iter().enumerate())
+        .map(|(index, &(ratio, best))| {
             let own = if alike {
                 String::new()
             } else {
                 format!(" {}", way(best))
             };
+            // The first says of what.
+            let of = ["", " as fast as the target alone"][usize::from(index == 0)];
             format!(
-                "{}{own} at c = {} ({} as fast as the target alone)",
+                "{}{own} at c = {} ({}{of})",
                 counted(best.parameter as usize, "token"),
                 cost(ratio),
                 times(best)

@@ -1,7 +1,7 @@
 //! What is best at a cost.
 
 use super::super::timings::Timings;
-use super::data::{AtCost, Chosen, ChosenPolicy, Faster, Parameter};
+use super::data::{AtCost, Bound, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins, Unlisted};
 use super::outcome::{Half, Played, Way};
@@ -69,9 +69,26 @@ impl Measurement<'_> {
         })
     }
 
-    /// Returns what is best at a cost, each chosen on every other prompt: a fixed length, and the
+    /// Returns what is best at each cost, each chosen on every other prompt: a fixed length, and the
     /// parameter of every other family whose drafts are known.
-    pub(super) fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
+    pub(super) fn at_costs(&self, timings: &[&Timings], played: &[Played]) -> Vec<AtCost> {
+        // A choice by the middles of wide bounds is none.
+        if self.is_wide {
+            return Vec::new();
+        }
+        let blind = self.settings.verifiers.iter();
+        let blind = blind.filter(|verifier| verifier.has_rounds());
+        let blind: Vec<Vec<Bound>> = blind
+            .map(|&verifier| self.coin_blind_each(timings, verifier))
+            .collect();
+        let each = timings.iter().enumerate().filter_map(|(index, timings)| {
+            let blind = blind.iter().map(|bounds| bounds[index].clone());
+            self.at_cost(timings, played, blind.collect())
+        });
+        each.collect()
+    }
+
+    fn at_cost(&self, timings: &Timings, played: &[Played], blind: Vec<Bound>) -> Option<AtCost> {
         let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());
         let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
         // Of block verification on lists nothing is bounded.
@@ -131,17 +148,13 @@ impl Measurement<'_> {
             }
             chosen.push(fixed);
         }
-        let blind = self.settings.verifiers.iter();
-        let blind = blind.filter(|verifier| verifier.has_rounds());
         Some(AtCost {
             cost_ratio: timings.draft_cost(),
             chosen,
             paired,
             policies,
             oracle: self.oracle_speed(timings, TextCoins::oracle_calls),
-            coin_blind: blind
-                .map(|&verifier| self.coin_blind(timings, verifier))
-                .collect(),
+            coin_blind: blind,
         })
     }
 }

@@ -8,7 +8,7 @@ use super::measure::{Measurement, TextCoins, Unlisted, coins};
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
 use specgap_core::rounds::ChainRule;
-use specgap_core::rounds::floats::{coin_blind, replay};
+use specgap_core::rounds::floats::{coin_blind_each, replay};
 use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
@@ -60,27 +60,37 @@ impl Measurement<'_> {
         }
     }
 
-    pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
+    fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
+        self.coin_blind_each(&[timings], verifier).swap_remove(0)
+    }
+
+    /// The bound at each of some costs; a text is gone through once.
+    pub(super) fn coin_blind_each(&self, timings: &[&Timings], verifier: ChainRule) -> Vec<Bound> {
         let longest = self.texts.texts.iter().map(|text| text.places.len()).max();
-        let costs: Vec<f64> = (0..longest.unwrap_or(0))
-            .map(|drafts| timings.round(drafts).unwrap_or(f64::INFINITY))
-            .collect();
-        let cost = |drafts: usize| costs[drafts];
-        let outcomes = self.by_prompt(|text| {
-            let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
-            let plan = coin_blind(verifier, &coins, &cost)?;
-            replay(verifier, &coins, &plan)
+        let costs = timings.iter().map(|timings| {
+            let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
+            (0..longest.unwrap_or(0)).map(cost).collect()
         });
-        let group = Group {
-            outcomes: &outcomes,
-            tokens: &self.tokens,
-        };
-        Bound {
-            verifier: verifier.as_str().to_owned(),
-            verification_rate: group.verification_rate(),
-            discard_rate: group.discard_rate(),
-            speedup: group.speed(timings),
-        }
+        let costs: Vec<Vec<f64>> = costs.collect();
+        let outcomes = self.by_prompt(timings.len(), |text| {
+            let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
+            let plans = coin_blind_each(verifier, &coins, &costs).unwrap_or_default();
+            let played = plans.iter().map(|plan| replay(verifier, &coins, plan));
+            played.collect()
+        });
+        let bounds = timings.iter().zip(&outcomes).map(|(timings, outcomes)| {
+            let group = Group {
+                outcomes,
+                tokens: &self.tokens,
+            };
+            Bound {
+                verifier: verifier.as_str().to_owned(),
+                verification_rate: group.verification_rate(),
+                discard_rate: group.discard_rate(),
+                speedup: group.speed(timings),
+            }
+        });
+        bounds.collect()
     }
 
     pub(super) fn entropy_bounds(&self) -> Vec<EntropyBound> {

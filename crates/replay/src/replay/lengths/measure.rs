@@ -30,6 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Costs of a draft step, over a target step, at which the best length is looked for.
 const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
 
+/// Texts that are replayed before their rounds are added up: those of all texts side by side would be
+/// most of the memory.
+const TEXTS: usize = 256;
+
 /// Replays all policies along the text of some logs. `command` goes into the report, and
 /// `progress` is told of positions as they are read.
 ///
@@ -209,14 +213,9 @@ impl<'a> Measurement<'a> {
             .flat_map(|&way| self.policies_of(way.0).map(move |policy| (policy, way)))
             .collect();
         let played = self.played_all(&asked, Unlisted::Whole);
-        // A choice by the middles of wide bounds is none.
-        let at = |timings: &Timings| match self.is_wide {
-            false => self.at_cost(timings, &played),
-            true => None,
-        };
-        let by_cost = COST_RATIOS
-            .iter()
-            .filter_map(|&ratio| at(&Timings::cost_ratio(ratio).ok()?))
+        let ratios = COST_RATIOS.iter();
+        let ratios: Vec<Timings> = ratios
+            .filter_map(|&ratio| Timings::cost_ratio(ratio).ok())
             .collect();
         LengthReport {
             schema: LENGTH_SCHEMA,
@@ -236,8 +235,9 @@ impl<'a> Measurement<'a> {
             },
             by_group: self.by_group(),
             bounds: self.bounds(&played),
-            by_cost,
-            at_cost: self.settings.timings.as_ref().and_then(at),
+            by_cost: self.at_costs(&ratios.iter().collect::<Vec<_>>(), &played),
+            at_cost: (self.settings.timings.as_ref())
+                .and_then(|timings| self.at_costs(&[timings], &played).pop()),
             draft_paths: None,
             entropy_bounds: match self.texts.rows_tell(Some(RolloutList::Entropy)) {
                 true => self.entropy_bounds(),
@@ -331,8 +331,7 @@ impl<'a> Measurement<'a> {
                 outcomes: vec![Outcome::default(); self.texts.clusters],
             })
             .collect();
-        // A chunk at a time: outcomes of all texts side by side would be most of the memory.
-        for texts in self.texts.texts.chunks(256) {
+        for texts in self.texts.texts.chunks(TEXTS) {
             let found: Vec<_> = texts.par_iter().map(of).collect();
             for (text, found) in texts.iter().zip(&found) {
                 for (played, found) in all.iter_mut().zip(found) {
@@ -414,19 +413,27 @@ impl<'a> Measurement<'a> {
         Some((outcome, known))
     }
 
-    /// Rounds of every text of lengths that are set when they begin, added up by prompt in the
-    /// texts' order.
+    /// Rounds of every text of lengths that are set when they begin, several of them side by side,
+    /// each added up by prompt in the texts' order.
     pub(super) fn by_prompt(
         &self,
-        rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
-    ) -> Vec<Outcome> {
-        let replays: Vec<Option<Replay<f64>>> = self.texts.texts.par_iter().map(rounds).collect();
-        (self.texts).by_prompt(replays, |outcome: &mut Outcome, replay| {
-            if let Some(replay) = replay {
-                outcome.calls += replay.calls;
-                add_each(&mut outcome.least.rounds, &replay.rounds);
+        count: usize,
+        rounds: impl Fn(&Text) -> Vec<Option<Replay<f64>>> + Sync + Send,
+    ) -> Vec<Vec<Outcome>> {
+        let mut all = vec![vec![Outcome::default(); self.texts.clusters]; count];
+        for texts in self.texts.texts.chunks(TEXTS) {
+            let found: Vec<_> = texts.par_iter().map(&rounds).collect();
+            for (text, found) in texts.iter().zip(found) {
+                for (outcomes, replay) in all.iter_mut().zip(found) {
+                    if let Some(replay) = replay {
+                        let outcome = &mut outcomes[text.cluster];
+                        outcome.calls += replay.calls;
+                        add_each(&mut outcome.least.rounds, &replay.rounds);
+                    }
+                }
             }
-        })
+        }
+        all
     }
 
     /// A sum over the texts' tokens, divided by their number.
