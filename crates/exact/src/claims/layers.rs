@@ -3,7 +3,7 @@
 
 use super::family::{Family, fraction, whole};
 use super::text::Pair;
-use super::traversal::{Grown, Model, Rounds, draft, each_model, each_tree, levels, texts};
+use super::traversal::{Grown, Model, Next, Rounds, draft, each_model, each_tree, levels, texts};
 use super::{Claim, Finding};
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{MadeOf, SchemeName};
@@ -45,15 +45,15 @@ pub(super) const CLAIMS: &[Claim] = &[
 ];
 
 /// What a rule accepts at a node: by tuple of drafts of each, and by token of all of them.
-struct Step {
-    accepted: BTreeMap<Vec<u32>, Vec<Rational>>,
-    flow: Vec<Rational>,
+pub(super) struct Step {
+    pub(super) accepted: BTreeMap<Vec<u32>, Vec<Rational>>,
+    pub(super) flow: Vec<Rational>,
 }
 
 /// A rule of the drafts of a node, lifted to trees; what it does by prefix, number of drafts and a/s.
-struct Lift<'a> {
-    pair: &'a Pair,
-    law: SchemeName,
+pub(super) struct Lift<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) law: SchemeName,
     rule: VerifierName,
     /// Whether a node's share is its score, as from the root, and not in proportion to it.
     from_root: bool,
@@ -61,7 +61,7 @@ struct Lift<'a> {
 }
 
 impl<'a> Lift<'a> {
-    fn new(pair: &'a Pair, law: SchemeName, rule: VerifierName) -> Self {
+    pub(super) fn new(pair: &'a Pair, law: SchemeName, rule: VerifierName) -> Self {
         Self {
             pair,
             law,
@@ -72,7 +72,12 @@ impl<'a> Lift<'a> {
     }
 
     /// Solves the rule against `part` of p, and a token that is never drafted for the rest.
-    fn step(&mut self, prefix: &[usize], drafts: usize, part: &Rational) -> Option<&Step> {
+    pub(super) fn step(
+        &mut self,
+        prefix: &[usize],
+        drafts: usize,
+        part: &Rational,
+    ) -> Option<&Step> {
         let key = (prefix.to_vec(), drafts, part.clone());
         if !self.steps.contains_key(&key) {
             let step = self.solve(prefix, drafts, part);
@@ -166,8 +171,18 @@ impl<'a> Lift<'a> {
 
     /// Returns what all trees of a model come to, and E[tau] by scores.
     fn rounds(&mut self, model: &Model<'_>) -> Option<(Rounds, Rational)> {
+        self.rounds_of(&model.next())
+    }
+
+    /// Returns what all trees come to that the rule goes through from their roots.
+    pub(super) fn from_root(&mut self, next: Next<'_>) -> Option<Rounds> {
+        self.from_root = true;
+        Some(self.rounds_of(next)?.0)
+    }
+
+    fn rounds_of(&mut self, next: Next<'_>) -> Option<(Rounds, Rational)> {
         let (mut rounds, mut kept) = (Rounds::default(), Some(Rational::zero()));
-        let trees = (model.pair, model.law, &model.next() as _);
+        let trees = (self.pair, self.law, next);
         each_tree(
             trees,
             &Grown::root(),
@@ -182,7 +197,7 @@ impl<'a> Lift<'a> {
 }
 
 /// Rules of an exact law for drafts of a law, whose trees are small.
-fn rules(law: SchemeName) -> impl Iterator<Item = VerifierName> {
+pub(super) fn rules(law: SchemeName) -> impl Iterator<Item = VerifierName> {
     let rules = [
         VerifierName::RRS,
         VerifierName::LEVEL_4,
@@ -335,8 +350,7 @@ fn above_recursion(finding: &mut Finding) {
         let both = |rule| {
             let mut lift = Lift::new(model.pair, model.law, rule);
             let layers = lift.rounds(model)?.0;
-            lift.from_root = true;
-            Some([lift.rounds(model)?.0, layers])
+            Some([lift.from_root(&model.next())?, layers])
         };
         if model.law != SchemeName::STRATIFIED
             && let Some([down, layers]) = both(VerifierName::RRS)

@@ -27,6 +27,7 @@ mod rollouts;
 mod rounds;
 mod scores;
 mod seeds;
+mod selected;
 mod siblings;
 mod slots;
 mod starts;
@@ -73,6 +74,7 @@ pub fn ledger() -> Vec<Claim> {
         trees::CLAIMS,
         traversal::CLAIMS,
         layers::CLAIMS,
+        selected::CLAIMS,
         lists::CLAIMS,
         counted::CLAIMS,
     ]

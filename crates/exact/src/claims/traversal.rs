@@ -132,7 +132,11 @@ pub(super) fn draft(pair: &Pair, prefix: &[usize]) -> Vec<Rational> {
     pair.rows(prefix).map_or_else(Vec::new, |[_, q]| q.clone())
 }
 
-fn tuples(law: SchemeName, q: &[Rational], children: usize) -> Vec<(Vec<u32>, Rational)> {
+pub(super) fn tuples(
+    law: SchemeName,
+    q: &[Rational],
+    children: usize,
+) -> Vec<(Vec<u32>, Rational)> {
     let mut all = Vec::new();
     if let (MadeOf::OneDraft(make), Ok(draft)) =
         (law.entry().made_of, Draft::from_rationals(q.to_vec()))
@@ -176,7 +180,7 @@ fn fixed(shape: &Shape) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
 
 /// Expands the likeliest node, four nodes in all and as deep as there are rows: two children where an
 /// even number of nodes, whatever the branch, ends in token 0.
-fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
+pub(super) fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usize)> {
     |nodes| {
         let room = 4usize.saturating_sub(nodes.len() - 1);
         let zeros = nodes.iter().filter(|node| node.prefix.last() == Some(&0));
@@ -402,7 +406,7 @@ impl Model<'_> {
 }
 
 /// Calls with models whose trees are to follow other branches, and each law.
-fn each_free(seed: u64, mut visit: impl FnMut(&Pair, &[Vec<usize>], SchemeName)) {
+pub(super) fn each_free(seed: u64, mut visit: impl FnMut(&Pair, &[Vec<usize>], SchemeName)) {
     let mut family = Family::new(seed);
     for (vocab, tokens) in [(2, 3), (3, 3), (2, 4)] {
         for _ in 0..4 {

@@ -336,9 +336,7 @@ impl Policy {
                 | DecidedOn::OverlapHead
         )
     }
-}
 
-impl Policy {
     /// When it stops by itself, and by which number of each token.
     fn stop(self) -> Option<(fn(&TextPosition) -> f64, Stop)> {
         let rule = self.family.stop?;
@@ -363,12 +361,12 @@ impl Family {
 
 /// A policy bound to a text; lengths that are not set by it are at most `most`.
 #[derive(Clone, Debug)]
-pub struct AlongText {
+pub struct AlongText<'a> {
     policy: Policy,
     most: usize,
     lengths: LengthsAlong,
-    /// How many tokens may be drafted from each start.
-    rooms: Vec<usize>,
+    tokens: usize,
+    by_start: &'a [Vec<TextPosition>],
 }
 
 #[derive(Clone, Debug)]
@@ -385,13 +383,13 @@ pub(super) struct StopValues {
     values: TextCoins,
 }
 
-impl AlongText {
+impl<'a> AlongText<'a> {
     /// A policy along the positions of a text, or along those that it meets behind each start
     /// where that depends on the start.
     pub fn new(
         policy: Policy,
         places: &[TextPosition],
-        by_start: &[Vec<TextPosition>],
+        by_start: &'a [Vec<TextPosition>],
         most: usize,
     ) -> Self {
         Self::with(policy, places, by_start, most, &mut None)
@@ -401,7 +399,7 @@ impl AlongText {
     pub(super) fn with(
         policy: Policy,
         places: &[TextPosition],
-        by_start: &[Vec<TextPosition>],
+        by_start: &'a [Vec<TextPosition>],
         most: usize,
         known: &mut Option<StopValues>,
     ) -> Self {
@@ -423,15 +421,12 @@ impl AlongText {
                 LengthsAlong::Stopping(Lengths::of(stop, &known.values, most))
             }
         };
-        let room = |start: usize| {
-            let left = places.len() - start - 1;
-            by_start.get(start).map_or(left, |row| left.min(row.len()))
-        };
         Self {
             policy,
             most,
             lengths,
-            rooms: (0..places.len()).map(room).collect(),
+            tokens: places.len(),
+            by_start,
         }
     }
 
@@ -456,8 +451,11 @@ impl AlongText {
         }
     }
 
+    /// How many tokens may be drafted from a start.
     fn room(&self, start: usize) -> usize {
-        self.rooms.get(start).copied().unwrap_or(0)
+        let left = self.tokens.saturating_sub(start + 1);
+        let row = self.by_start.get(start);
+        row.map_or(left, |row| left.min(row.len()))
     }
 
     /// Returns what is drafted on a rollout. `Err` where the rollout ends before the policy does:
