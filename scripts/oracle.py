@@ -73,6 +73,8 @@ The number is P(output in A(X)). All but k-seq are exact:
     rrs-wo   recursive rejection without replacement: all paths of rejections
     shared-gumbel  drafts are the n tokens of least E/q, the output that of least E/p, of one noise
              E ~ Exp(1): each set of tokens that may come before the output, in fractions
+    gls      draft k is the token of least E^k/q, the output that of least E^k/p of all k: sums of
+             exponentials in the time of the output, in fractions
     naive-tree  the first draft by rejection, else a draw from the residual that may
              be another draft: all tuples
     spechub  the pair-by-pair rule: (x, a), then (a, x), then what is left goes to a
@@ -853,6 +855,43 @@ def shared_gumbel(problem):
     return total
 
 
+def gls(problem):
+    """P(the token of least E/p over n noises is that of least E/q in one of them), all E ~ Exp(1).
+
+    At time t no token of a noise has rung at p: chance e^-t. It has not, and its draft is y, where
+    E_y = q_y s t for an s > p_y/q_y and every other E_x > t max(s q_x, p_x): an integral over s whose
+    exponent t B(s) is a line between two ratios p/q. In the noise of the output, y at t, its draft
+    is y where every other E_x > t max(l q_x, p_x), l = p_y/q_y. So y is put out at t and no draft with
+    p_y n (e^-t - e^-tB(l)) (e^-t - that integral)^(n-1)."""
+    p, q, n = problem.target, problem.q, problem.drafts
+
+    def exponent(s):
+        return sum(max(s * y, x) for x, y in zip(p, q))
+
+    def add(terms, rate, weight):
+        terms[rate] = terms.get(rate, 0) + weight
+
+    ratios = sorted({p[x] / q[x] for x in support(q)})
+    total = Fraction(0)
+    for y in support(q):
+        own = p[y] / q[y]
+        lost, other = {Fraction(1): Fraction(1)}, {Fraction(1): Fraction(1)}
+        add(lost, exponent(own), -1)
+        later = [s for s in ratios if s >= own]
+        for s, end in itertools.zip_longest(later, later[1:]):
+            share = q[y] / sum(q[x] for x in support(q) if p[x] <= s * q[x])
+            add(other, exponent(s), -share)
+            if end is not None:
+                add(other, exponent(end), share)
+        for _ in range(n - 1):
+            product = {}
+            for (a, x), (b, z) in itertools.product(lost.items(), other.items()):
+                add(product, a + b, x * z)
+            lost = product
+        total += p[y] * (1 - n * sum(weight / rate for rate, weight in lost.items()))
+    return total
+
+
 def naive_tree(problem):
     """The first draft by rejection; a residual sample is accepted where it is another
     draft. Summed over all tuples."""
@@ -1072,6 +1111,7 @@ def acceptance(verifier, problem, law, alpha):
         "level-4": scheme == "with-replacement" or strata_drafts,
         "level": scheme == "with-replacement" or strata_drafts,
         "k-seq": scheme == "with-replacement",
+        "gls": scheme == "with-replacement",
         "naive-tree": scheme == "with-replacement",
         "importance": scheme == "with-replacement",
         "rrs-wo": scheme == "without-replacement",
@@ -1099,6 +1139,7 @@ def acceptance(verifier, problem, law, alpha):
         "level-4": level_strata if strata_drafts else level_iid,
         "rrs-wo": rrs_wo,
         "shared-gumbel": shared_gumbel,
+        "gls": gls,
         "spechub": spechub,
         "greedy": greedy,
         "k-seq": k_seq,

@@ -22,6 +22,7 @@ RuleName: TypeAlias = Literal[
     "rrs",
     "rrs-wo",
     "shared-gumbel",
+    "gls",
     "level",
     "level-4",
     "k-seq",

@@ -11,6 +11,7 @@ rule                         drafts               lossless
 :func:`by_levels`            independent          yes: levels of one's own, exact
 :func:`rrs_wo`               without-replacement  yes: the same, q renormalised after a rejection
 :func:`shared_gumbel`        without-replacement  yes: draft and target have one noise
+:func:`gls`                  with-replacement     yes: a noise a draft, and all for the target
 :func:`k_seq`                with-replacement     yes: SpecTr's rule at a fixed factor
 :func:`one_hot`              top                  yes: drafts taken for certain, as EAGLE does
 :func:`exact_match`          any                  yes: the target's own draw
@@ -115,6 +116,17 @@ def shared_gumbel(p: Floats, q: Floats, noise: Floats, n: int) -> tuple[list[int
     order = np.argsort(of_draft, kind="stable")[:n]
     drafts = [int(x) for x in order if q[x] > 0]
     token = int(of_target.argmin())
+    return drafts, token, drafts.index(token) if token in drafts else None
+
+
+def gls(p: Floats, q: Floats, noise: Floats) -> tuple[list[int], int, int | None]:
+    """The same with a noise of its own for each draft, ``noise[k]`` (GLS, 2506.05632): draft k is the
+    token of least noise[k]/q, the output that of least noise[k]/p over all k. Drafts are
+    independent, and a text is the one that the target writes alone from the same noises. O(nV)."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        of_draft, of_target = (np.where(row > 0, noise / row, np.inf) for row in (q, p))
+    drafts = [int(x) for x in of_draft.argmin(axis=1)]
+    token = int(of_target.min(axis=0).argmin())
     return drafts, token, drafts.index(token) if token in drafts else None
 
 

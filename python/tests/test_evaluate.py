@@ -84,6 +84,23 @@ def test_one_noise_is_the_law_that_the_crate_knows() -> None:
     assert by_hand == pytest.approx([49 / 85, 1289 / 1380, 1.0], abs=1e-12)
 
 
+def test_a_noise_for_each_draft_is_the_law_that_the_crate_knows() -> None:
+    p, q, runs, n = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6]), 40_000, 2
+    rng, kept, tokens = np.random.default_rng(4), 0, np.zeros(3)
+    for _ in range(runs):
+        noise = rng.exponential(size=(n, 3))
+        drafts, token, slot = rules.gls(p, q, noise)
+        assert drafts == [rules.shared_gumbel(p, q, own, 1)[0][0] for own in noise]
+        assert (slot is None) == (token not in drafts) and rules.gls(p, p, noise)[2] is not None
+        kept += slot is not None
+        tokens[token] += 1
+    rate = sg.acceptance("gls", p, q, n)
+    assert rate.scheme == "with-replacement" and rate.value == pytest.approx(19682 / 26775, abs=1e-6)
+    assert abs(kept / runs - rate.value) < 4.5 * np.sqrt(rate.value * (1 - rate.value) / runs)
+    assert np.all(abs(tokens / runs - p) <= 4.5 * np.sqrt(p * (1 - p) / runs))
+    assert sg.acceptance("gls", p, q, 1).value == pytest.approx(49 / 85, abs=1e-6)
+
+
 @pytest.mark.parametrize(("rule", "n", "scheme", "q"), LOSSY)
 def test_lossy_rules_are_refuted_and_the_command_line_refutes_them_too(
     rule: Any, n: int, scheme: Any, q: Any, tmp_path: Path, command: Callable[..., Ran]

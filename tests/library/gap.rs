@@ -63,7 +63,8 @@ fn every_mean_is_that_of_the_exact_solvers() {
     let drafts = [1, 2, 3];
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&temperatures, &drafts, 3).unwrap();
-    settings.verifiers.push(VerifierName::SHARED_GUMBEL);
+    let of_noise = [VerifierName::SHARED_GUMBEL, VerifierName::GLS];
+    settings.verifiers.extend(of_noise);
     let report = measure(&logs, &settings, "specgap gap log", &|_| ()).unwrap();
     assert_eq!((report.positions, report.clusters), (12, 3));
     let mut cells = report.cells.iter();

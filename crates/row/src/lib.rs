@@ -25,6 +25,7 @@ mod memo;
 mod overlap;
 mod rejections;
 mod scan;
+mod several_noises;
 mod shared_noise;
 mod shares;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use rejections::RejectionBudget;
 pub use rejections::Rejections;
 pub use scan::is_doubtful;
 pub use scan::{MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace};
+pub use several_noises::{masses_of_several_noises, rates_of_several_noises};
 pub use shared_noise::{Drafted, SharedNoise};
 
 use specgap_number::known::Known;

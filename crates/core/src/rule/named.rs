@@ -68,6 +68,14 @@ pub(super) static SHARED_GUMBEL: RuleEntry = RuleEntry {
     )
 };
 
+pub(super) static GLS: RuleEntry = RuleEntry {
+    name: "gls",
+    aliases: &["several-noises"],
+    words: "each draft has its token from a noise of its own, the target from all of them: keep the \
+            target's own if it is a draft; lossless for any q",
+    ..RuleEntry::named(Verifies::Siblings, IID)
+};
+
 pub(super) static LEVEL: RuleEntry = RuleEntry {
     name: "level",
     words: "reject by falling level of what is left of p over what is left of q, equal tokens \

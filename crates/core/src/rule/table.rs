@@ -27,6 +27,8 @@ entry_table! {
     RRS_WO = rejection::RRS_WO;
     /// The tokens of least E/q and of least E/p, of one noise E.
     SHARED_GUMBEL = named::SHARED_GUMBEL;
+    /// The tokens of least E^k/q, one of each noise, and of least E^k/p of all.
+    GLS = named::GLS;
     /// The limit of many levels: the optimum of i.i.d. drafts.
     LEVEL = named::LEVEL;
     /// Passes at four levels.

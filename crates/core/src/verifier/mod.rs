@@ -20,6 +20,7 @@
 //! proves, or refutes, losslessness with tolerance 0.
 
 mod exact_match;
+mod gls;
 mod greedy;
 mod importance;
 mod k_seq;
@@ -39,6 +40,7 @@ mod token;
 mod token_rule;
 
 pub use exact_match::ExactMatch;
+pub use gls::Gls;
 pub use greedy::GreedyVerifier;
 pub use importance::Importance;
 pub use k_seq::KSeq;

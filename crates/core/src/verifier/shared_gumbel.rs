@@ -1,6 +1,6 @@
 //! Draft and target have their tokens from one noise.
 
-mod race;
+pub(super) mod race;
 
 use super::token_rule::{of_problem, of_row};
 use super::{
@@ -18,7 +18,7 @@ use specgap_number::number::{Number, RunningSum, normalised};
 use specgap_row::{Question, Row, RowError, SharedNoise};
 
 /// Fractions of a rate times the bits of their sum, up to which it is summed in fractions.
-const EXACT_SUM_BITS: f64 = 2.5e7;
+pub(super) const EXACT_SUM_BITS: f64 = 2.5e7;
 
 /// Tokens that are taken for a rate: each is a race of all others.
 const MOST_TOKENS: usize = 256;
@@ -115,34 +115,91 @@ impl SharedGumbel {
         }
     }
 
-    /// The law given a tuple, in fractions; that of a draw from p where it is never drawn.
-    fn law<M: Number>(&self, tuple: &[u32], as_one: impl Fn(&Rational) -> M) -> ConditionalLaw<M> {
+    /// The law given a tuple, in fractions.
+    fn law(&self, tuple: &[u32]) -> ConditionalLaw<Rational> {
         let (p, q) = of_problem(&self.problem);
         let masses = Race::new(&p, &q, tuple).map(|race| race.masses(&p));
-        let masses = masses.and_then(|masses| normalised(&masses));
-        let Some(mut masses) = masses else {
-            return ConditionalLaw {
-                accepted: vec![M::zero(); tuple.len()],
-                rejected: M::one(),
-                residual: p.iter().map(as_one).collect(),
-            };
-        };
-        let take = |&token: &u32| std::mem::take(&mut masses[token as usize]);
-        let accepted: Vec<Rational> = tuple.iter().map(take).collect();
-        let rejected = Rational::total(&masses);
-        ConditionalLaw {
-            accepted: accepted.iter().map(&as_one).collect(),
-            rejected: as_one(&rejected),
-            residual: normalised(&masses)
-                .unwrap_or(p)
-                .iter()
-                .map(as_one)
-                .collect(),
-        }
+        of_masses(p, tuple, masses)
     }
 }
 
-fn least(row: &Distribution) -> f64 {
+/// The law given a tuple, by P(each output, the tuple); that of a draw from p where it is never drawn.
+/// A token that is drafted twice is its first draft.
+pub(super) fn of_masses<M: Number>(
+    p: Vec<M>,
+    tuple: &[u32],
+    masses: Option<Vec<M>>,
+) -> ConditionalLaw<M> {
+    let masses = masses.and_then(|masses| normalised(&masses));
+    let Some(mut masses) = masses else {
+        return ConditionalLaw {
+            accepted: vec![M::zero(); tuple.len()],
+            rejected: M::one(),
+            residual: p.into(),
+        };
+    };
+    let take = |&token: &u32| std::mem::replace(&mut masses[token as usize], M::zero());
+    let accepted = tuple.iter().map(take).collect();
+    ConditionalLaw {
+        accepted,
+        rejected: M::total(&masses),
+        residual: normalised(&masses).unwrap_or(p).into(),
+    }
+}
+
+/// Draws the noise given the tuple that it gave, and returns the output with its E/p: the drafts
+/// rang one after the other, at the rates that were left, and the others after all of them.
+pub(super) fn output_of_noise(
+    p: &[f64],
+    q: &[f64],
+    tuple: &[u32],
+    rng: &mut dyn RngCore,
+) -> (f64, Option<usize>) {
+    let mut exponential = || -(-rng.random::<f64>()).ln_1p();
+    let mut left = q.to_vec();
+    let (mut time, mut first) = (0.0, (f64::INFINITY, None));
+    for &token in tuple {
+        let token = token as usize;
+        time += exponential() / f64::total(&left);
+        left[token] = 0.0;
+        let clock = q[token] * time / p[token];
+        if clock < first.0 {
+            first = (clock, Some(token));
+        }
+    }
+    for (token, (&p, &q)) in p.iter().zip(q).enumerate() {
+        if p <= 0.0 || tuple.iter().any(|&draft| draft as usize == token) {
+            continue;
+        }
+        let since = if q > 0.0 { q * time } else { 0.0 };
+        let clock = (since + exponential()) / p;
+        if clock < first.0 {
+            first = (clock, Some(token));
+        }
+    }
+    first
+}
+
+/// Which draft an output is; a draw from p for drafts that the law never draws.
+pub(super) fn verdict(
+    output: Option<usize>,
+    p: &[f64],
+    tuple: &[u32],
+    rng: &mut dyn RngCore,
+) -> Verdict {
+    let Some(token) = output.map(specgap_number::distribution::token_id) else {
+        return Verdict {
+            token: draw(p, rng),
+            accepted: None,
+        };
+    };
+    Verdict {
+        token,
+        accepted: tuple.iter().position(|&draft| draft == token),
+    }
+}
+
+pub(super) fn least(row: &Distribution) -> f64 {
     let all = row.probabilities().iter().enumerate();
     let positive = all.filter(|(token, _)| row.is_positive(*token));
     positive.fold(1.0, |least, (_, &mass)| least.min(mass))
@@ -203,53 +260,27 @@ impl Verifier for SharedGumbel {
 
     /// In fractions, rounded at the end.
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.law(tuple, Number::to_f64)
+        let law = self.law(tuple);
+        let to_f64 = |row: &[Rational]| row.iter().map(Number::to_f64).collect::<Vec<f64>>();
+        ConditionalLaw {
+            accepted: to_f64(&law.accepted),
+            rejected: law.rejected.to_f64(),
+            residual: to_f64(&law.residual).into(),
+        }
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.law(tuple, Rational::clone))
+        Some(self.law(tuple))
     }
 
-    /// Draws the noise given the drafts: they rang one after the other, at the rates that were
-    /// left, and the others after all of them. O(nV).
+    /// Draws the noise given the drafts. O(nV).
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let (p, q) = (
             self.problem.target().probabilities(),
             self.draft.probabilities(),
         );
-        let mut exponential = || -(-rng.random::<f64>()).ln_1p();
-        let mut left = q.to_vec();
-        let (mut time, mut first) = (0.0, (f64::INFINITY, None));
-        for (place, &token) in tuple.iter().enumerate() {
-            let token = token as usize;
-            time += exponential() / f64::total(&left);
-            left[token] = 0.0;
-            let clock = q[token] * time / p[token];
-            if clock < first.0 {
-                first = (clock, Some((token, Some(place))));
-            }
-        }
-        for (token, (&p, &q)) in p.iter().zip(q).enumerate() {
-            if p <= 0.0 || tuple.iter().any(|&draft| draft as usize == token) {
-                continue;
-            }
-            let since = if q > 0.0 { q * time } else { 0.0 };
-            let clock = (since + exponential()) / p;
-            if clock < first.0 {
-                first = (clock, Some((token, None)));
-            }
-        }
-        match first.1 {
-            Some((token, accepted)) => Verdict {
-                token: specgap_number::distribution::token_id(token),
-                accepted,
-            },
-            // Drafts that the law never draws.
-            None => Verdict {
-                token: draw(p, rng),
-                accepted: None,
-            },
-        }
+        let (_, output) = output_of_noise(p, q, tuple, rng);
+        verdict(output, p, tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {
@@ -290,7 +321,7 @@ impl Verifier for SharedGumbel {
 }
 
 /// About how many sets of up to so many tokens there are.
-fn subsets(vocab: usize, most: usize) -> f64 {
+pub(super) fn subsets(vocab: usize, most: usize) -> f64 {
     let (mut count, mut all) = (1.0, 1.0);
     for size in 1..=most.min(vocab) {
         count *= (vocab + 1 - size) as f64 / size as f64;

@@ -2,8 +2,8 @@
 
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
 use super::{
-    exact_match, greedy, importance, k_seq, level, naive_tree, optimal, rrs, rrs_wo, shared_gumbel,
-    spechub, token,
+    exact_match, gls, greedy, importance, k_seq, level, naive_tree, optimal, rrs, rrs_wo,
+    shared_gumbel, spechub, token,
 };
 use crate::entry_name::entry_table;
 use crate::optimum::on_row;
@@ -23,6 +23,8 @@ entry_table! {
     RRS_WO = rrs_wo::ENTRY;
     /// [`SharedGumbel`](super::SharedGumbel)
     SHARED_GUMBEL = shared_gumbel::ENTRY;
+    /// [`Gls`](super::Gls)
+    GLS = gls::ENTRY;
     /// [`Level`](super::Level): the limit of many levels.
     LEVEL = level::LIMIT;
     /// [`Staged`](super::Staged): passes at four levels.

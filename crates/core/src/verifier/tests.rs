@@ -292,6 +292,7 @@ fn rules_say_of_themselves_what_is_so() {
     );
     assert!(of_rows.into_iter().eq([
         "exact-match",
+        "gls",
         "naive-tree",
         "rrs",
         "rrs-wo",
@@ -968,6 +969,28 @@ fn shared_gumbel_by_hand() {
         let law = rule.conditional_exact(&tuple).unwrap();
         assert!(law.accepted.iter().all(Number::is_nil) && law.rejected == Rational::one());
         assert_eq!(law.residual.to_vec(), p);
+    }
+}
+
+/// A noise a draft: one draft as with one noise; rates by hand, in floats, and above the bound of the
+/// noise that gave the output.
+#[test]
+fn gls_by_hand() {
+    let (p, q) = (["1/2", "3/10", "1/5"], ["1/5", "1/5", "3/5"]);
+    let target = Target::from_rationals(fractions(&p)).unwrap();
+    for (drafts, expected) in [(1, "49/85"), (2, "19682/26775")] {
+        let draft = Draft::from_rationals(fractions(&q)).unwrap();
+        let problem =
+            Problem::new("", target.clone(), WithReplacement::new(draft, drafts)).unwrap();
+        let rule = Gls::new(&problem).unwrap();
+        let rate = rule.acceptance().membership;
+        assert_eq!(rate, Known::exact(rational(expected)));
+        let enclosed = rule.enclosed();
+        assert!(enclosed.lower() <= rate.value() && rate.value() <= enclosed.upper());
+        assert!(enclosed.width() < 1e-6, "{enclosed:?}");
+        let n = drafts as f64;
+        let bound = 0.5 * n / (n + 1.5) + 0.3 * n / (n + 0.7) + 0.2;
+        assert!(rate.value() >= bound - 1e-12, "{rate:?} {bound}");
     }
 }
 

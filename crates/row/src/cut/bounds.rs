@@ -116,11 +116,29 @@ impl CutRow<'_> {
     /// of A least if the rest of p and that of q are apart and q of it is many tokens, most if the
     /// rest is one token.
     pub fn one_noise(&mut self, ask: CutQuestion, rate: Answer) -> Result<[f64; 2], RowError> {
+        let met = self.meeting(ask.drafts, 0) * self.spare;
+        let more = self.more(self.drafted_in_turn(ask.drafts));
+        self.of_noise(ask, rate, met, more)
+    }
+
+    /// The same where every draft has a noise of its own, and the output all of them: however many
+    /// tokens q of the rest is, apart from p it comes as early.
+    pub fn several_noises(&mut self, ask: CutQuestion, rate: Answer) -> Result<[f64; 2], RowError> {
+        let more = self.more(Self::drafted_iid(ask.drafts));
+        self.of_noise(ask, rate, 0.0, more)
+    }
+
+    fn of_noise(
+        &mut self,
+        ask: CutQuestion,
+        rate: Answer,
+        met: f64,
+        more: f64,
+    ) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
-        let split = rate(&mut self.sure, drafts)?.lower() - self.meeting(drafts, 0) * self.spare;
+        let split = rate(&mut self.sure, drafts)?.lower() - met;
         // One draft is kept with at least (1-TV)/(1+TV), and several no less.
         let lower = split.max(ask.overlap[0] / (2.0 - ask.overlap[0]));
-        let more = self.more(self.drafted_in_turn(drafts));
         let upper = match &mut self.merged {
             Some(merged) => rate(merged, drafts)?.upper() + more,
             None => 1.0,

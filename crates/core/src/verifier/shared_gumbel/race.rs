@@ -17,7 +17,14 @@ use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
 /// A sum of c e^{-a t}: c by a.
-type Terms = BTreeMap<Rational, Rational>;
+pub(in crate::verifier) type Terms = BTreeMap<Rational, Rational>;
+
+/// Its integral over t, times e^{-nt}.
+pub(in crate::verifier) fn integral(terms: &Terms, noises: usize) -> Rational {
+    let noises = Rational::from_integer(noises.into());
+    let each = terms.iter();
+    each.map(|(rate, c)| c.over(&noises.plus(rate))).sum()
+}
 
 /// Where no rates change.
 struct Span {
@@ -30,7 +37,7 @@ struct Span {
 }
 
 /// The chain of one tuple.
-pub(super) struct Race {
+pub(in crate::verifier) struct Race {
     spans: Vec<Span>,
     /// The span that begins at p/q of a token; as many as there are for q = 0.
     starts: Vec<usize>,
@@ -41,7 +48,7 @@ pub(super) struct Race {
 
 impl Race {
     /// Makes one; `None` if the tuple is never drawn.
-    pub(super) fn new(p: &[Rational], q: &[Rational], tuple: &[u32]) -> Option<Self> {
+    pub(in crate::verifier) fn new(p: &[Rational], q: &[Rational], tuple: &[u32]) -> Option<Self> {
         let drafts = tuple.len();
         let mut places = vec![None; q.len()];
         for (place, &token) in tuple.iter().enumerate() {
@@ -93,6 +100,15 @@ impl Race {
 
     /// P(output w, these drafts) for every w.
     pub(super) fn masses(&self, p: &[Rational]) -> Vec<Rational> {
+        let (given, _) = self.given();
+        let each = p.iter().zip(&given);
+        each.map(|(p, terms)| p.times(&integral(terms, 1)))
+            .collect()
+    }
+
+    /// P(these drafts | output w, t) for every w, and where no output is known but that it is later
+    /// than t.
+    pub(in crate::verifier) fn given(&self) -> (Vec<Terms>, Terms) {
         let alone = |place: usize, terms: &Terms| {
             let mut states = vec![Terms::new(); self.drafts + 1];
             states[place].clone_from(terms);
@@ -104,8 +120,8 @@ impl Race {
             let next = at.last().map(|states| span.pass(states));
             at.extend(next);
         }
-        let outputs = p.iter().zip(self.starts.iter().zip(&self.places));
-        let mass = |(p, (&start, place)): (&Rational, (&usize, &Option<usize>))| {
+        let outputs = self.starts.iter().zip(&self.places);
+        let terms = |(&start, place): (&usize, &Option<usize>)| {
             let mut states = at[start].clone();
             if let Some(place) = place {
                 states = alone(place + 1, &states[*place]);
@@ -113,11 +129,10 @@ impl Race {
                     states = span.pass(&states);
                 }
             }
-            let each = states[self.drafts].iter();
-            let each = each.map(|(rate, c)| c.over(&Rational::one().plus(rate)));
-            p.times(&each.sum())
+            states.swap_remove(self.drafts)
         };
-        outputs.map(mass).collect()
+        let given = outputs.map(terms).collect();
+        (given, at[self.spans.len()][self.drafts].clone())
     }
 }
 
