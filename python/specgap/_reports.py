@@ -1060,6 +1060,7 @@ def audit(
     strict: bool = False,
     alpha: float | None = None,
     counters: PathLike | Sequence[PathLike] | None = None,
+    plain: PathLike | None = None,
     negative_control: bool = False,
     temperature: float | None = None,
     draft_temperature: float | None = None,
@@ -1091,7 +1092,8 @@ def audit(
     part is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the
     log's rows before it counts, ``noise`` how far rows may be from those that the engine had,
     ``exclude`` the distance of outputs from p up to which a log need not tell, ``strict`` fails other
-    lossless rules too, ``counters`` are files of what a server counted, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
+    lossless rules too, ``counters`` are files of what a server counted, ``plain`` is a log of the text that the target wrote
+    alone with the same seeds, which has to be the same, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
     is sampled with, in ``cut_order`` (as in :func:`gap`), ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
     too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default). ``draft_mask`` says
     that masks (``allowed``) are the draft's too, and not the target's alone.

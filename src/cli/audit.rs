@@ -8,7 +8,7 @@ use super::printed::{self, print_report};
 use super::recorded::{Recorded, file_name};
 use crate::audit::{
     AuditReport, Claimed, Conclusion, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
-    audit_counts, audit_records, claimed_of, negative_control,
+    audit_counts, audit_records, claimed_of, held_to_plain, negative_control,
 };
 use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
@@ -66,6 +66,13 @@ pub(super) struct AuditArgs {
     /// was counted between the two.
     #[arg(long, value_name = "FILE")]
     counters: Vec<PathBuf>,
+    /// A log with the text that the target wrote alone with the same seeds: every token has to be
+    /// the same, by prompt_id and position.
+    ///
+    /// As where draft and target share their noise (docs/theory/shared-noise.md), or at temperature
+    /// 0. It says nothing of p: audit that text too.
+    #[arg(long, value_name = "LOG")]
+    plain: Option<PathBuf>,
     /// Write what was checked as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -281,6 +288,7 @@ impl AuditArgs {
             .option("draft-top-k", self.draft_top_k)
             .flag("draft-mask", self.draft_mask)
             .flag("negative-control", self.negative_control);
+        command.option("plain", self.plain.as_deref().map(file_name));
         for file in &self.counters {
             command.option("counters", Some(file_name(file)));
         }
@@ -292,6 +300,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
     Touched::reading([&args.log])
         .and_reading(&args.counters)
+        .and_reading(&args.plain)
         .writing("⟨junit⟩", args.junit.as_deref())
         .writing("⟨markdown⟩", markdown)
         .folder(args.folder.out.as_deref(), is_of_a_page)
@@ -308,6 +317,12 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             return Err(CliError::input(
                 &args.log,
                 "is a file of records; ⟨counters⟩ is held against the rows of a log",
+            ));
+        }
+        if args.plain.is_some() {
+            return Err(CliError::input(
+                &args.log,
+                "is a file of records, without tokens; ⟨plain⟩ is for logs of rows",
             ));
         }
         if args.negative_control {
@@ -336,6 +351,14 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             found.with_control(negative_control(&log, &settings)?)
         } else {
             found
+        };
+        let found = match &args.plain {
+            Some(path) => {
+                let plain =
+                    (common.open(path, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;
+                found.with_plain(held_to_plain(&log, &plain)?)
+            }
+            None => found,
         };
         match args.counted(&log, &settings)? {
             Some(counts) => found.with_counts(counts),

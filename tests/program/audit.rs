@@ -65,6 +65,51 @@ fn an_honest_engine_is_undecided_if_its_log_is_short_and_its_verdict_comes_first
     run.out.says("As claimed: nothing was found");
 }
 
+/// The text that the target wrote alone: the same one is no evidence of p, another one exits with 1
+/// at its first token, and what has no such tokens is refused.
+#[test]
+fn a_text_is_held_to_the_plain_one() {
+    let (folder, other) = (folder(None), folder(Some("argmax-drafts")));
+    let [own, plain] =
+        ["engine", "plain"].map(|name| folder.path().join(format!("{name}.safetensors")));
+    let line = "audit engine.safetensors --rule text --plain plain.safetensors -v";
+    std::fs::copy(&own, &plain).unwrap();
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    run.out.says("120 of 120 tokens");
+    run.out
+        .says("the audit of the text shows and not the equality");
+    std::fs::copy(other.path().join("engine.safetensors"), &plain).unwrap();
+    let run = specgap(folder.path(), format!("{line} --format json").split(' '));
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["conclusion"], "not-the-rule");
+    let checks = report["hard_checks"].as_array().unwrap();
+    let check = checks
+        .iter()
+        .find(|check| check["name"] == "plain-text")
+        .unwrap();
+    let outputs = |path: &Path| -> Vec<i64> {
+        let records = Log::open(path).unwrap().engine_records().unwrap();
+        records.iter().map(|one| one.output.unwrap()).collect()
+    };
+    let (ours, theirs) = (outputs(&own), outputs(&plain));
+    let first = (0..120).find(|&at| ours[at] != theirs[at]).unwrap();
+    assert_eq!(check["first_position"], first);
+    assert!((1..=6).contains(&check["violations"].as_u64().unwrap()));
+    let words = format!(": {} for {}", ours[first], theirs[first]);
+    check["words"].as_str().unwrap().says(&words);
+    let run = specgap(folder.path(), line.split(' '));
+    run.out.says("Not the text that the target writes alone");
+    std::fs::write(
+        folder.path().join("r.csv"),
+        "p,q,accepted,u_q,u_p\n,,,,0.5\n",
+    )
+    .unwrap();
+    let line = "audit r.csv --rule text --plain plain.safetensors";
+    specgap(folder.path(), line.split(' ')).refused(&["r.csv", "--plain is for logs of rows"]);
+}
+
 #[test]
 fn a_bug_exits_1_and_is_named() {
     let folder = folder(Some("argmax-drafts"));

@@ -9,7 +9,9 @@ use self::beside::outcome;
 use super::columns::head;
 use super::junit::{self, Case};
 use super::sections::{if_any, of_table, shown};
-use specgap_audit::audit::{AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering};
+use specgap_audit::audit::{
+    AuditReport, Conclusion, HardCheck, Outcome, PLAIN_TEXT, PartReport, Tampering,
+};
 use specgap_base::glossary;
 use specgap_log::log::RowsFrom;
 use specgap_page::table::{Entry, Row, Table};
@@ -151,6 +153,10 @@ fn verdict(report: &AuditReport) -> String {
         Conclusion::NotTheRule if cause == Some("shared-stream") => {
             format!("Not {rule} with numbers of its own: requests share random numbers.")
         }
+        Conclusion::NotTheRule if differs_from_plain(report) => {
+            "Not the text that the target writes alone; whether it follows p is another question."
+                .to_owned()
+        }
         Conclusion::NotTheRule => match report.cause.as_ref().and_then(|cause| cause.tv) {
             Some(tv) if tv > 1e-3 => format!(
                 "Not {rule}: the engine does something else, which would move outputs {} from p in \
@@ -164,6 +170,11 @@ fn verdict(report: &AuditReport) -> String {
             None => "Undecided: the log is too short to tell anything. Log more.".to_owned(),
         },
     }
+}
+
+fn differs_from_plain(report: &AuditReport) -> bool {
+    let mut checks = report.hard_checks.iter();
+    checks.any(|check| check.name == PLAIN_TEXT && check.violations > 0)
 }
 
 fn looked(report: &AuditReport) -> String {

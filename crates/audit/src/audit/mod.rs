@@ -49,6 +49,7 @@ pub use outcome::Outcome;
 pub use verdict::claim::claimed_of;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;
+pub use verdict::plain::{PLAIN_TEXT, held_to_plain};
 pub use verdict::records::{Record, Records, audit_records};
 pub use verdict::simulate::{BugName, SimulatedLog, Simulator};
 pub use verdict::whole::audit;

@@ -10,6 +10,7 @@ pub(super) mod laws;
 pub(super) mod notes;
 pub(super) mod opened;
 pub(super) mod parts;
+pub(super) mod plain;
 pub(super) mod records;
 pub(super) mod simulate;
 pub(super) mod whole;
