@@ -2,12 +2,16 @@
 
 use super::blocks;
 use super::claim::problem;
-use super::family::{Family, fraction, whole};
-use super::text::residual;
+use super::family::{Family, fraction, optimum, whole};
+use super::text::{Pair, residual};
 use super::{Claim, Finding};
 use crate::block::{Block, BlockVerifier, Outcomes, output_law};
-use specgap_core::problem::BlockProblem;
+use num_traits::Signed;
+use specgap_core::problem::{BlockProblem, Problem};
+use specgap_core::rounds::{ChainRule, replay};
+use specgap_core::scheme::WithReplacement;
 use specgap_core::tree::TokenTree;
+use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::{Number, normalised};
 
@@ -68,6 +72,43 @@ pub(super) const CLAIMS: &[Claim] = &[
             row that it is tested with; what is lost is acceptance. On random targets, in fractions.",
         check: by_marginals,
         ..Claim::refuted(&["refuted/block-by-marginals.toml"])
+    },
+    Claim {
+        id: "cut-after-verification",
+        statement: "an engine that verifies all its drafts by token, and then keeps at most c of those that were \
+            accepted, c told by the text up to there, and a draw from p, saves no call on any text",
+        source: "a reading of engines that apply a draft's confidence behind the pass (sglang, issue 30204)",
+        explanation: "And every pass was paid whole. Proof: give each place of the text one coin of chance min(1, q/p), \
+            for whichever round tests it, as no two do. A round ends behind its first failure, or its last draft. A \
+            round that starts earlier or is cut ends no later. So the k-th round of the engine that cuts ends no later \
+            than that of one that does not. Checked on texts of random models with every coin enumerated, and the mean \
+            against the replay, in fractions. It is lossless: a stop behind a token that is kept (see replay).",
+        check: cut_behind_token,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "cut-of-the-output",
+        statement: "an engine that verifies drafts against all of p, and then replaces an output outside a cut of p (top-k, \
+            top-p) by a draw from the cut row, writes the law of the cut row, and accepts at most alpha* of it, which one \
+            draft verified against the cut row is accepted with",
+        source: "a natural question on cuts behind the verifier; ours",
+        explanation: "Proof: the output is p; what the cut C keeps of it is p on C, and 1 - p(C) more is drawn in proportion to \
+            that. So it is one more lossless rule for the cut row. On random pairs, cut to the heavier \
+            half, by recursive rejection of one and two drafts, every tuple in fractions.",
+        check: cut_output,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "cut-after-block-verification",
+        statement: "an engine that verifies all its drafts by block, and then keeps fewer of those that were accepted (as in \
+            cut-after-verification), saves no call on any text",
+        source: "a natural reading",
+        explanation: "Wrong text by text. With p = (1/2, 1/2) and q = (3/4, 1/4) at each place, two drafts a round, and the \
+            text 0 0 0 1 and one more: all of the first round is accepted, and the next tests 1 alone, q/p = 1/2. Cut \
+            to one draft the first round leaves 0 1 to the second, which keeps both with 3/2 1/2 = 3/4: 9/4 calls for \
+            5/2. In the mean over texts no cut of one round saved a call, on this pair and on random models.",
+        check: cut_behind_block,
+        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
     },
 ];
 
@@ -320,4 +361,148 @@ fn by_marginals(finding: &mut Finding) {
         }
     }
     finding.count("of 101, accepted less", less);
+}
+
+/// Calls for a text where rounds from each start keep at most so many drafts.
+fn calls(verifier: ChainRule, ratios: &[Rational], kept: &[usize]) -> Rational {
+    replay(verifier, ratios, kept).map_or_else(Rational::zero, |rounds| rounds.calls)
+}
+
+fn cut_behind_token(finding: &mut Finding) {
+    let mut family = Family::new(2_605);
+    let (mut texts, mut more) = (0, 0);
+    for _ in 0..40 {
+        let pair = Pair::random(&mut family, 2, 5);
+        let length = family.between(1, 4);
+        for text in pair.texts().into_keys() {
+            let ratios = pair.ratios(&text);
+            let cuts: Vec<usize> = text.iter().map(|_| family.below(length + 1)).collect();
+            let whole_rounds = vec![length; text.len()];
+            // How many rounds there are where the coins of some places fail.
+            let rounds = |failed: usize, kept: &[usize]| {
+                let (mut start, mut rounds) = (0, 0usize);
+                while start < text.len() {
+                    let room = kept[start].min(text.len() - start - 1);
+                    let fails = |place: &usize| failed >> place & 1 == 1;
+                    start = (start..start + room).find(fails).unwrap_or(start + room) + 1;
+                    rounds += 1;
+                }
+                rounds
+            };
+            let [mut uncut, mut cut] = [Rational::zero(), Rational::zero()];
+            for failed in 0..1usize << text.len() {
+                let chance: Rational = (0..text.len())
+                    .map(|place| {
+                        let kept = ratios[place].smaller(&Rational::one());
+                        if failed >> place & 1 == 1 {
+                            kept.complement()
+                        } else {
+                            kept
+                        }
+                    })
+                    .product();
+                let [few, many] = [rounds(failed, &whole_rounds), rounds(failed, &cuts)];
+                finding.require(few <= many, || format!("{ratios:?} {cuts:?} {failed:b}"));
+                uncut += &chance * &whole(few);
+                cut += chance * &whole(many);
+            }
+            let replayed =
+                [&whole_rounds, &cuts].map(|kept| calls(ChainRule::TOKEN, &ratios, kept));
+            texts += 1;
+            more += u64::from(cut > uncut);
+            finding.same(&replayed, &[uncut, cut], || format!("{ratios:?} {cuts:?}"));
+        }
+    }
+    finding.count("texts", texts);
+    finding.count("with more calls when cut", more);
+}
+
+fn cut_output(finding: &mut Finding) {
+    let mut less = 0;
+    let mut made = |p: &[Rational], q: &[Rational], drafts: usize| {
+        let of = |row: &[Rational]| {
+            let draft = Draft::from_rationals(q.to_vec()).ok()?;
+            let target = Target::from_rationals(row.to_vec()).ok()?;
+            Problem::new("", target, WithReplacement::new(draft, drafts)).ok()
+        };
+        let mut heaviest: Vec<usize> = (0..p.len()).collect();
+        heaviest.sort_by(|&a, &b| p[b].cmp(&p[a]));
+        let kept = &heaviest[..p.len().div_ceil(2)];
+        let mut cut = vec![Rational::zero(); p.len()];
+        kept.iter().for_each(|&x| cut[x] = p[x].clone());
+        let (share, cut) = (Rational::total(&cut), normalised(&cut)?);
+        let problem = of(p)?;
+        let rule = verifier(VerifierName::RRS, &problem).ok()?;
+        let (mut law, mut accepted) = (times(&cut, &share.complement()), Rational::zero());
+        problem.scheme().for_each_tuple_exact(&mut |tuple, chance| {
+            let Some(given) = rule.conditional_exact(tuple) else {
+                return;
+            };
+            for (&token, mass) in tuple.iter().zip(&given.accepted) {
+                if kept.contains(&(token as usize)) {
+                    law[token as usize] += chance * mass;
+                    accepted += chance * mass;
+                }
+            }
+            for &token in kept {
+                law[token] += chance * &(&given.rejected * &given.residual[token]);
+            }
+        });
+        finding.same(&law, &cut, || "the law behind the cut".to_owned());
+        let most = optimum(&of(&cut)?);
+        finding.require(accepted <= most, || format!("{accepted} above {most}"));
+        less += u64::from(accepted < most);
+        Some(())
+    };
+    let mut family = Family::new(2_607);
+    let some = (0..60).map(|_| {
+        let vocab = family.between(2, 5);
+        family.rows(vocab)
+    });
+    let pairs: Vec<_> = some.collect();
+    for [p, q] in &pairs {
+        for drafts in [1, 2] {
+            let _ = made(p, q, drafts);
+        }
+    }
+    finding.count("pairs and numbers of drafts", 2 * pairs.len() as u64);
+    finding.count("that accept less than against the cut row", less);
+}
+
+fn cut_behind_block(finding: &mut Finding) {
+    let Some([problem]) = finding.shipped([COIN]) else {
+        return;
+    };
+    let Some(q) = problem.scheme().draft().map(|q| Rational::row(q)) else {
+        return;
+    };
+    let p = Rational::row(problem.target());
+    let coin = Pair::new(2, 5, || [p.clone(), q.clone()]);
+    let ratios = coin.ratios(&[0, 0, 0, 1, 0]);
+    let [uncut, cut] =
+        [[2; 5], [1, 2, 2, 2, 2]].map(|kept| calls(ChainRule::BLOCK, &ratios, &kept));
+    finding.fraction("calls for 0 0 0 1 and a token", &uncut);
+    finding.fraction("with one draft of the first round", &cut);
+    finding.require(uncut <= cut, || format!("{uncut} calls, cut {cut}"));
+    let mut family = Family::new(2_606);
+    let mut pairs = vec![coin];
+    pairs.extend((0..40).map(|_| Pair::random(&mut family, 2, 5)));
+    let mut saved = 0;
+    for pair in &pairs {
+        let texts = pair.texts();
+        for (prefix, _) in pair.all_rows() {
+            for (length, kept) in [(2, 0), (2, 1), (3, 1), (3, 2)] {
+                let behind = texts.iter().filter(|(text, _)| text.starts_with(prefix));
+                let more = behind.map(|(text, weight)| {
+                    let ratios = pair.ratios(text);
+                    let mut rounds = vec![length; text.len()];
+                    let uncut = calls(ChainRule::BLOCK, &ratios, &rounds);
+                    rounds[prefix.len()] = kept;
+                    weight * &(calls(ChainRule::BLOCK, &ratios, &rounds) - uncut)
+                });
+                saved += u64::from(more.sum::<Rational>().is_negative());
+            }
+        }
+    }
+    finding.count("cuts of one round that save calls in the mean", saved);
 }

@@ -14,7 +14,7 @@ use specgap_number::number::Number;
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "verifiers-lossless",
-        statement: "token, rrs, rrs-wo, shared-gumbel, k-seq, spechub, greedy, optimal and exact-match \
+        statement: "token, rrs, rrs-wo, shared-gumbel, gls, k-seq, spechub, greedy, optimal and exact-match \
             emit exactly the target's law under their own draft laws, and none accepts more than alpha*",
         source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5; \
             trymirai/lalamo, pull request 209",
@@ -113,6 +113,17 @@ pub(super) const CLAIMS: &[Claim] = &[
             m = min(p_i, q_i) a term is m/sum over j of max(p_j m/p_i, q_j m/q_i), and that sum is at \
             most the sum of max(p_j, q_j) = 1+TV.",
         check: shared_gumbel_bound,
+        ..Claim::HOLDS
+    },
+    Claim {
+        id: "gls-bound",
+        statement: "of n noises, the token of least E/p over all is that of least E/q in one of them with at least the sum \
+            over j of n/sum over i of [max(p_i/p_j, q_i/q_j) + (n-1) p_i/p_j]",
+        source: "GLS, arXiv 2506.05632, by notes on it; the proof is ours",
+        explanation: "The rule's rate against the sum, in fractions. Proof: what is summed is p_j n/(n + A), A the sum over \
+            i of (p_j q_i/q_j - p_i)+: the chance that the output is j, and the draft of its own noise \
+            (docs/theory/shared-noise.md).",
+        check: gls_bound,
         ..Claim::HOLDS
     },
     Claim {
@@ -369,6 +380,33 @@ fn shared_gumbel_bound(finding: &mut Finding) {
         Some(())
     });
     finding.fraction("smallest excess over the bound", &least.unwrap_or_default());
+}
+
+fn gls_bound(finding: &mut Finding) {
+    let mut problems = Family::new(311).problems(SchemeName::WITH_REPLACEMENT, 100, 4, 2);
+    problems.extend(Family::new(312).problems(SchemeName::WITH_REPLACEMENT, 20, 3, 3));
+    let mut above = 0;
+    each(finding, "pairs", &problems, |finding, problem| {
+        let q = Rational::row(problem.scheme().draft()?);
+        let p = Rational::row(problem.target());
+        let both = || p.iter().zip(&q);
+        let drafts = Rational::from_integer(problem.drafts().into());
+        let mut bound = Rational::zero();
+        for (p_j, q_j) in both().filter(|(p, q)| !p.is_nil() && !q.is_nil()) {
+            let each = both().map(|(p, q)| {
+                let more = p.over(p_j).times(&drafts.minus(&Rational::one()));
+                p.over(p_j).max(q.over(q_j)).plus(&more)
+            });
+            bound += drafts.over(&each.sum());
+        }
+        let found = accepted(problem, VerifierName::GLS)?;
+        finding.require(bound <= found, || {
+            format!("{}: {found} below {bound}", describe(problem))
+        });
+        above += u64::from(bound < found);
+        Some(())
+    });
+    finding.count("pairs above the bound", above);
 }
 
 /// Requires that the first of two rules accepts no less than the second.
