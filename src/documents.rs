@@ -9,6 +9,7 @@ mod json;
 mod options;
 #[path = "../benches/results/mod.rs"]
 mod results;
+mod rules;
 mod works;
 
 use crate::claims::{Claim, Verdict, ledger};
@@ -310,8 +311,9 @@ fn documents_say_what_the_crate_and_its_benches_say() {
     is_as_generated("docs/findings.md", &[("findings", findings::cards())]);
     is_as_generated(
         "docs/guide/better-drafts.md",
-        &[("seconds", findings::seconds())],
+        &[("rules", rules::better()), ("seconds", findings::seconds())],
     );
+    is_as_generated("docs/theory/shared-noise.md", &[("rules", rules::noise())]);
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
     is_as_generated(
         "docs/theory/exact.md",

@@ -1,0 +1,131 @@
+//! Tables of what rules accept on a shipped log, from the numbers that `scripts/reports rules` writes.
+
+use super::{root, table};
+use std::collections::BTreeMap;
+
+/// The temperatures of `table-acceptance-0.csv` and on.
+const TEMPERATURES: [&str; 3] = ["0.3", "0.7", "1.0"];
+
+/// The cells of a line; those in quotes may hold commas.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            _ => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
+}
+
+/// Lines of a file of numbers, by their first cells, each with its cells by column.
+fn lines(file: &str, keys: usize) -> BTreeMap<Vec<String>, BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(root().join("reports/rules").join(file)).unwrap();
+    let mut lines = text.lines().map(cells);
+    let head = lines.next().unwrap();
+    let line = |line: Vec<String>| {
+        let by_column = head.iter().cloned().zip(line.iter().cloned());
+        (line[..keys].to_vec(), by_column.collect())
+    };
+    lines.map(line).collect()
+}
+
+fn number(cells: &BTreeMap<String, String>, column: &str) -> f64 {
+    cells[column].parse().unwrap()
+}
+
+/// What is accepted at T of a law's drafts by a rule, of so many drafts.
+struct Accepted(Vec<BTreeMap<Vec<String>, BTreeMap<String, String>>>);
+
+impl Accepted {
+    fn read() -> Self {
+        let file = |k| lines(&format!("table-acceptance-{k}.csv"), 2);
+        Self((0..TEMPERATURES.len()).map(file).collect())
+    }
+
+    fn at(&self, temperature: &str, law: &str, rule: &str, drafts: usize) -> String {
+        let place = TEMPERATURES.iter().position(|t| *t == temperature).unwrap();
+        let row = &self.0[place][&vec![law.to_owned(), rule.to_owned()]];
+        short(format!("{:.3}", number(row, &format!("n = {drafts}"))))
+    }
+}
+
+fn short(number: String) -> String {
+    number.replace("0.", ".")
+}
+
+/// Better drafts beside what engines do, with paired differences.
+pub(super) fn better() -> String {
+    let accepted = Accepted::read();
+    let differences = lines("table-comparisons.csv", 3);
+    let mut rows = Vec::new();
+    for temperature in ["1.0", "0.7", "0.3"] {
+        for drafts in [2, 4, 8] {
+            let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+            let more = |than: &str| {
+                let group = format!("T = {temperature}, n = {drafts}");
+                let key = [group.as_str(), "stratified/level-4", than].map(str::to_owned);
+                let row = &differences[&key.to_vec()];
+                let ends = ["difference/low", "difference/high"].map(|end| number(row, end));
+                let (mean, half) = (number(row, "difference"), (ends[1] - ends[0]) / 2.0);
+                short(format!("{mean:+.3} ± {half:.3}"))
+            };
+            rows.push([
+                short(format!("{}, {drafts}", temperature.trim_end_matches(".0"))),
+                of("top", "exact-match"),
+                of("greedy", "α*, the optimum"),
+                of("with-replacement", "rrs"),
+                of("with-replacement", "importance"),
+                of("without-replacement", "shared-gumbel"),
+                format!("**{}**", of("stratified", "level-4")),
+                more("top/exact-match"),
+                more("with-replacement/rrs"),
+            ]);
+        }
+    }
+    let head = [
+        "T, drafts",
+        "likeliest tokens",
+        "`greedy` drafts",
+        "recursive rejection",
+        "best rule of i.i.d. drafts",
+        "[one noise](../theory/shared-noise.md)",
+        "**strata, level-4**",
+        "against likeliest",
+        "against recursive rejection",
+    ];
+    table(head, rows.into_iter())
+}
+
+/// Rules of shared noise beside others.
+pub(super) fn noise() -> String {
+    let accepted = Accepted::read();
+    let mut rows = Vec::new();
+    for temperature in ["1.0", "0.7", "0.3"] {
+        for drafts in [1, 2, 4, 8] {
+            let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+            rows.push([
+                short(format!("{}, {drafts}", temperature.trim_end_matches(".0"))),
+                of("without-replacement", "shared-gumbel"),
+                of("without-replacement", "rrs-wo"),
+                of("without-replacement", "α*, the optimum"),
+                of("with-replacement", "gls"),
+                of("with-replacement", "rrs"),
+                of("with-replacement", "importance"),
+                of("with-replacement", "exact-match"),
+            ]);
+        }
+    }
+    let head = [
+        "T, drafts",
+        "`shared-gumbel`",
+        "`rrs-wo`",
+        "α\\* of sequential draws",
+        "`gls`",
+        "`rrs`",
+        "`importance`, α\\* of i.i.d. drafts",
+        "`exact-match` of these",
+    ];
+    table(head, rows.into_iter())
+}
