@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const PLAIN_TEXT: &str = "plain-text";
 
 /// Tokens by prompt and position, each with its place in the log.
-fn tokens(log: &Log) -> Result<BTreeMap<(i64, i64), (usize, i64)>, AuditError> {
+type Tokens = BTreeMap<(i64, i64), (usize, i64)>;
+
+fn tokens(log: &Log) -> Result<Tokens, AuditError> {
     let has_output = log.engine_tensors().contains(&"output");
-    let mut tokens = BTreeMap::new();
+    let mut tokens = Tokens::new();
     let records = log.engine_records()?.into_iter();
     for (place, (record, label)) in records.zip(log.labels()?).enumerate() {
         let (Some(prompt), Some(position)) = (record.prompt, record.position) else {
