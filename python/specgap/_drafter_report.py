@@ -57,7 +57,7 @@ DEFINITIONS = {
     "acceptance_length_tree_t": "1 + E[tau], on a sample of starts, of a tree t with so many children "
     "of a node at each depth, drawn from the strata of q and kept by level-4: E[tau] is the sum over i "
     "of E[product over d <= i of s_d], s_d how often a child is accepted where the text's token is put "
-    "out. Of threshold-h, at all starts: tau is how many tokens of the text are in the tree of every node "
+    "out; of t:traversal-4 by that rule, which goes through the tree from its leaves. Of threshold-h, at all starts: tau is how many tokens of the text are in the tree of every node "
     "whose product of q from the start on is at least h",
     "acceptance_marginal_d": "E[a_d] of sampled drafts along the text, whether or not earlier "
     "ones were accepted",

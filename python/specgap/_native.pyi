@@ -27,6 +27,7 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "kept_from_leaves",
     "law_for",
     "law_named",
     "main",
@@ -110,6 +111,9 @@ def calls(ratios: Sequence[float], drafts: int) -> tuple[float, float, float]: .
 def block(
     path: _Path | None, text: str | None, drafts: int | None, threads: int
 ) -> list[tuple[str, str, bool]]: ...
+def kept_from_leaves(
+    rule: str, widths: Sequence[int], p: _Floats, q: _Floats, tokens: Sequence[int]
+) -> list[float]: ...
 def draft_rows(rows: NDArray[Any], n: int, law: str, coins: _Floats) -> _Integers: ...
 def verify_tree(
     p: NDArray[Any],

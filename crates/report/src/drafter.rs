@@ -141,7 +141,10 @@ fn lengths(report: &DrafterReport) -> Section {
         let length = entry(one, 3);
         let words = match tree.strip_prefix("threshold-") {
             Some(least) => format!("all nodes of product {least} or more"),
-            None => format!("strata, tree {tree}, level-4 (a sample)"),
+            None => {
+                let (shape, rule) = tree.split_once(':').unwrap_or((tree, "level-4"));
+                format!("strata, tree {shape}, {rule} (a sample)")
+            }
         };
         let none = || maybe(None, 3);
         Some(Row::new([Entry::plain(words), length, none(), none()]))
