@@ -116,7 +116,7 @@ pub use specgap_base::panics::install_panic_hook;
 #[cfg(feature = "onnx")]
 pub use specgap_capture as capture;
 pub use specgap_core::{
-    certify, coupling, decoder, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
+    certify, coupling, decoder, lp, optimum, problem, rounds, rule, scheme, stop, tree, verifier,
 };
 pub use specgap_counters::{counters, profile};
 pub use specgap_exact::{block, claims, evaluate};

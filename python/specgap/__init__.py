@@ -41,7 +41,7 @@ from ._drafter_report import Comparison, DrafterReport, compare
 from ._errors import Refused
 from ._evaluate import Branching, Evaluation, evaluate
 from ._evaluate_log import LogEvaluation
-from ._logs import EngineRecord, Log, LogWriter, Row
+from ._logs import EngineRecord, Log, LogWriter, Row, Served
 from ._names import LawName, RuleName
 from ._native import __version__
 from ._evaluate_text import BlockEvaluation, TextEvaluation, evaluate_block, evaluate_text
@@ -87,6 +87,7 @@ __all__ = [
     "RuleName",
     "Sequential",
     "SequentialLaw",
+    "Served",
     "Summary",
     "Table",
     "TextEvaluation",

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike, count, integers, typed
 from ._drafter_report import DrafterReport
-from ._drafter_rows import Asked, Columns, Law, columns, far, sampled
+from ._drafter_rows import Asked, Columns, Law, Shape, columns, far, sampled
 from ._errors import Refused
 from ._logs import Log
-from ._shape import widths
+from ._shape import threshold, widths
 
 _MAGIC = b"specgap drafter 2\n"
 
@@ -72,7 +72,10 @@ def drafter(
       verifier accepts of n independent drafts of a depth; at one start of ``every`` (on average;
       the same ones in any run).
     - ``trees``: shapes by depth, such as ``"4x2"`` or ``"prefix-4-2-1"``, of which tokens a round are
-      measured at those starts: children from the strata of q, kept by ``level-4``.
+      measured at those starts: children from the strata of q, kept by ``level-4``, or the whole tree by
+      a rule that goes through it from its leaves, ``"4x2:traversal-4"``; or ``"threshold-0.05"``,
+      at all starts: every node whose product of q reaches that, as EAGLE-2, EAGLE-3 and SGLang choose
+      trees, of which the target's own draws are kept.
 
     Raises :class:`specgap.Refused` for settings out of range.
 
@@ -122,7 +125,8 @@ class Drafter:
         counts = tuple(sorted({count(n, "optima", "drafts") for n in optima}))
         self.optima, self.every = counts, count(every, "every", "starts")
         self.trees = tuple(dict.fromkeys([trees] if isinstance(trees, str) else trees))
-        self._children = [_shape(tree, self.depth) for tree in self.trees]
+        shapes = [tree for tree in self.trees if threshold(tree) is None]
+        self._children = [_shape(tree, self.depth) for tree in shapes]
         self._sizes: tuple[int, int] | None = None
         self._frames: list[Frame] = []
         self._samples: list[Frame] = []
@@ -205,7 +209,7 @@ class Drafter:
         self._fit(self._settings() | {"sizes": list(sizes)})
         self._sizes = sizes
         self._frames.append(frame)
-        if self.optima or self.trees:
+        if self.optima or self._children:
             self._sample(asked, prompts, places)
 
     def _asked(
@@ -611,16 +615,23 @@ def _told(prompt_id: Any) -> Any:
     return np.array(found, dtype=np.int64).reshape(names.shape)
 
 
-def _shape(tree: str, depth: int) -> tuple[int, ...]:
-    """Children of a node at each level."""
-    found = widths(tree)
+def _shape(tree: str, depth: int) -> Shape:
+    """Children of a node at each level, and what verifies them."""
+    name, _, rule = tree.partition(":")
+    found = widths(name)
     if found is None or len(found) > depth:
         raise Refused(
             f"trees: {tree!r} has {0 if found is None else len(found)} levels, and depth is {depth}; give "
             "shapes of at most that, such as '4x2' or 'prefix-4-2-1'",
             "trees",
         )
-    return found
+    if rule not in ("", "level-4", "traversal", "traversal-4"):
+        raise Refused(
+            f"trees: {tree!r}: {rule} is no rule of these trees; give level-4, traversal or traversal-4, "
+            "such as '4x2:traversal-4'",
+            "trees",
+        )
+    return found, rule or "level-4"
 
 
 def _wholes(array: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from ._first_screen import Lead, first_screen
 from ._native import __version__
 from ._paper import escaped, floated, label_of, legend, plain_table
 from ._reports import Report
+from ._shape import threshold
 
 Floats = NDArray[np.float64]
 Frame = dict[str, NDArray[Any]]
@@ -56,7 +57,8 @@ DEFINITIONS = {
     "acceptance_length_tree_t": "1 + E[tau], on a sample of starts, of a tree t with so many children "
     "of a node at each depth, drawn from the strata of q and kept by level-4: E[tau] is the sum over i "
     "of E[product over d <= i of s_d], s_d how often a child is accepted where the text's token is put "
-    "out",
+    "out; of t:traversal-4 by that rule, which goes through the tree from its leaves. Of threshold-h, at all starts: tau is how many tokens of the text are in the tree of every node "
+    "whose product of q from the start on is at least h",
     "acceptance_marginal_d": "E[a_d] of sampled drafts along the text, whether or not earlier "
     "ones were accepted",
     "acceptance_joint_d": "P(tau >= d) of sampled drafts, E[product of a_1 .. a_d]: the first d "
@@ -249,6 +251,8 @@ class DrafterReport(Report):
         }
         sums = _Sums(self._starts["prompt"])
         self._sums = sums
+        #: ln of q's product from a start on, along the text.
+        self._products = np.cumsum(whole["logq"][full], 1)
         self.tokens, self.starts_counted = len(prompt), int(full.sum())
         self.prompts = len(np.unique(prompt))
         self.surprise = self._surprise()
@@ -310,14 +314,19 @@ class DrafterReport(Report):
         }
 
     def _trees(self, sample: Frame | None) -> dict[str, Estimate]:
-        if sample is None:
-            return {}
-        sums, first = _Sums(sample["prompt"]), len(self.settings["optima"])
-        shares = sample["value"][:, :, first:]
-        return {
-            tree: sums.mean(np.cumprod(shares[:, :, at], 1).sum(1)).shifted(1)
-            for at, tree in enumerate(self.settings["trees"])
-        }
+        found: dict[str, Estimate] = {}
+        at = len(self.settings["optima"])
+        for tree in self.settings["trees"]:
+            least = threshold(tree)
+            if least is not None:
+                # Products fall, so those that reach it come first.
+                inside = self._products >= math.log(least) - 1e-12
+                found[tree] = self._sums.mean(inside.sum(1).astype(np.float64)).shifted(1)
+            elif sample is not None:
+                shares = sample["value"][:, :, at]
+                found[tree] = _Sums(sample["prompt"]).mean(np.cumprod(shares, 1).sum(1)).shifted(1)
+                at += 1
+        return found
 
     def _replays(
         self, known: NDArray[np.int64], costs: Sequence[float]

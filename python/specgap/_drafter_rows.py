@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._arrays import typed, widened
 from .rules import level_share
 
@@ -29,6 +30,8 @@ _AT_ONCE_ON_DEVICE = 1 << 26
 _FEW = 1024
 
 Columns = dict[str, NDArray[np.float64]]
+#: A tree: children of a node at each level, and the rule that verifies it.
+Shape = tuple[tuple[int, ...], str]
 
 
 class Law(NamedTuple):
@@ -404,11 +407,11 @@ def sampled(
     asked: Asked,
     starts: NDArray[np.bool_],
     counts: tuple[int, ...],
-    trees: Sequence[tuple[int, ...]],
+    trees: Sequence[Shape],
 ) -> NDArray[np.float64]:
-    """At starts, by depth: alpha* of so many independent drafts, and of each tree how often the children
-    of its level accept one where the text's token is put out (0 below its levels). [M, K, ..], in the
-    order of ``numpy.nonzero``."""
+    """At starts, by depth: alpha* of so many independent drafts, and of each tree how often a child of
+    its level is kept where the text's token is put out and the levels above were kept (0 below its
+    levels). [M, K, ..], in the order of ``numpy.nonzero``."""
     depth = asked.draft.shape[2]
     places = list(zip(*np.nonzero(starts)))
     found = np.zeros((len(places), depth, len(counts) + len(trees)))
@@ -433,20 +436,23 @@ def _optima(p: Any, q: Any, counts: tuple[int, ...]) -> Any:
     return alpha_star(p, q, list(counts)).cpu().double().numpy()
 
 
-def _shares(
-    p: Any, q: Any, tokens: NDArray[np.int64], trees: Sequence[tuple[int, ...]]
-) -> NDArray[np.float64]:
+def _shares(p: Any, q: Any, tokens: NDArray[np.int64], trees: Sequence[Shape]) -> NDArray[np.float64]:
     rows = [one if isinstance(one, np.ndarray) else one.cpu().double().numpy() for one in (p, q)]
+    p, q = (np.ascontiguousarray(one / one.sum(axis=1, keepdims=True)) for one in rows)
     found = np.zeros((len(tokens), len(trees)))
-    for j, token in enumerate(tokens):
-        p, q = (one[j] / one[j].sum() for one in rows)
-        known: dict[int, float] = {}
-        for at, widths in enumerate(trees):
-            if j < len(widths):
-                n = widths[j]
-                if n not in known:
-                    known[n] = level_share(p, q, n, int(token))
-                found[j, at] = known[n]
+    known: dict[tuple[int, int], float] = {}
+    for at, (widths, rule) in enumerate(trees):
+        levels = len(widths)
+        if rule == "level-4":
+            for j, n in enumerate(widths):
+                if (j, n) not in known:
+                    known[j, n] = level_share(p[j], q[j], n, int(tokens[j]))
+                found[j, at] = known[j, n]
+            continue
+        text = [int(token) for token in tokens[:levels]]
+        kept = np.array(_native.kept_from_leaves(rule, widths, p[:levels], q[:levels], text))
+        before = np.r_[1.0, kept[:-1]]
+        found[:levels, at] = np.divide(kept, before, out=np.zeros(levels), where=before > 0)
     return found
 
 

@@ -28,9 +28,9 @@ from ._logs import LogLike, opened
 from ._names import LawName
 from ._progress import Progress, shown
 from ._own_laws import drafts_of
-from ._reports import _asked, _numbers, _of_logs
+from ._reports import _asked, _of_logs, serving
 from ._simulated import Simulated
-from ._sequential import LAW, Formula, Rivals, Sequential, called, refuse_law, under
+from ._sequential import LAW, Formula, Rivals, Sequential, called, is_law, refuse_law, under
 from .laws import Law, given
 
 #: A mean over positions, and its interval of 95% over prompts.
@@ -253,7 +253,7 @@ def _rivals(
     """Those that ``compare`` names."""
     if compare is None:
         compare = ("rrs", "k-seq") if scheme == LAW else ()
-    pair = isinstance(compare, tuple) and len(compare) == 2 and _is_law(compare[1])
+    pair = isinstance(compare, tuple) and len(compare) == 2 and is_law(compare[1])
     one_alone = pair or isinstance(compare, (str, Formula)) or callable(compare)
     every: list[Any] = [compare] if one_alone else list(cast("Sequence[Any]", compare))
     found: dict[str, _Rival] = {}
@@ -263,16 +263,6 @@ def _rivals(
             raise Refused(f"compare: {label} is there twice; give each rule a name of its own")
         found[label] = rival
     return found
-
-
-def _is_law(one: Any) -> bool:
-    """Whether this is a law, and no rule."""
-    rules = {name for name, _, _ in _native.verifiers()}
-    return isinstance(one, Law) or (isinstance(one, str) and one in set(_laws()) - rules)
-
-
-def _laws() -> list[str]:
-    return [name for name, _, _ in _native.schemes()]
 
 
 def evaluate_log(
@@ -309,18 +299,8 @@ def evaluate_log(
         refuse_law(name, scheme)
     if samples < 1:
         raise ValueError(f"samples is {samples}; at least 1 output is drawn")
-    cuts: dict[str, Any] = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "cut_order": cut_order}
-    if temperature is None:
-        usual, kept = _native.usual_serving([rows._native])
-        temperature = usual[0] if len(usual) == 1 else 1.0
-        if (top_k, top_p, min_p) == (None, None, None):
-            cuts = kept
-    given = _numbers(temperature, "temperature")
-    if len(given) != 1:
-        raise ValueError(
-            f"temperature: {len(given)} are given; a rule is measured at one, so call evaluate for each"
-        )
-    (at,) = given
+    said = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "cut_order": cut_order}
+    at, cuts = serving(rows, temperature, said)
     # The log's rows are read as for i.i.d. drafts, and the law of one's own is asked at each.
     drafts = asked_drafts = 1 if n is None else n
     law = LAW if isinstance(scheme, Law) else scheme

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,16 @@ class Row:
     def lacks_draft(self) -> bool:
         """Whether the log has no row of the draft here."""
         return bool(np.isnan(self.draft).all())
+
+
+class Served(NamedTuple):
+    """Positions as rules see them, [M, V]: probabilities that sum to 1, 0 where a cut leaves nothing, NaN
+    where the log has no row of the draft."""
+
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    #: Of rows that list tokens, the ids of entries, [M, listed], -1 behind the last; None of full rows.
+    token_ids: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -320,6 +330,41 @@ class Log:
             head_acceptance=heads[0],
             head_overlap=heads[1],
         )
+
+    def served(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        cut_order: str | None = None,
+    ) -> Served:
+        """Positions ``start`` to ``stop`` as rules see them, at a temperature and cut as :func:`gap` cuts
+        rows; as the log's text was sampled if nothing is said.
+
+        Raises :class:`Refused` where rows list some tokens and others can be drawn. O(V) numbers a
+        position are held, so ask for some positions at a time of a long log.
+
+        >>> import numpy as np
+        >>> import specgap as sg
+        >>> rows = np.log(np.random.default_rng(0).dirichlet(np.ones(20), 8))
+        >>> log = sg.Log.of_arrays(target_logits=rows[:4], draft_logits=rows[4:])
+        >>> some = log.served(0, 2, temperature=1.0, top_k=3)
+        >>> some.p.shape, (some.p > 0).sum(axis=1).tolist(), some.token_ids is None
+        ((2, 20), [3, 3], True)
+        """
+        from ._reports import _asked, _of_logs, serving
+
+        first, last, _ = slice(start, stop).indices(self.positions)
+        said = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "cut_order": cut_order}
+        at, cuts = serving(self, temperature, said)
+        asked = _of_logs(_asked(1, at, verifiers=[], **cuts), [self])
+        p, q, ids = _native.served(self._native, asked["options"], first, max(first, last))
+        p, q = (one / one.sum(axis=1, keepdims=True) for one in (p, q))
+        return Served(p, q, ids)
 
     def engine_records(self) -> list[EngineRecord]:
         """What an engine did, position by position."""

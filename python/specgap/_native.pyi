@@ -27,12 +27,14 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "kept_from_leaves",
     "law_for",
     "law_named",
     "main",
     "optimum",
     "scanned",
     "schemes",
+    "served",
     "solve",
     "strange_draft",
     "usual_serving",
@@ -109,6 +111,9 @@ def calls(ratios: Sequence[float], drafts: int) -> tuple[float, float, float]: .
 def block(
     path: _Path | None, text: str | None, drafts: int | None, threads: int
 ) -> list[tuple[str, str, bool]]: ...
+def kept_from_leaves(
+    rule: str, widths: Sequence[int], p: _Floats, q: _Floats, tokens: Sequence[int]
+) -> list[float]: ...
 def draft_rows(rows: NDArray[Any], n: int, law: str, coins: _Floats) -> _Integers: ...
 def verify_tree(
     p: NDArray[Any],
@@ -137,6 +142,9 @@ def drafter(json: str) -> Made: ...
 def cut_order(
     order: str, temperature: float, top_k: int | None, top_p: float | None
 ) -> str: ...
+def served(
+    log: Log, options: Sequence[str], start: int, stop: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64] | None]: ...
 def usual_serving(logs: Sequence[Log]) -> tuple[list[float], dict[str, Any]]: ...
 def clustered(values: Sequence[float], clusters: Sequence[int]) -> _Bounds: ...
 def strange_draft(prompts: Sequence[tuple[float, float, float, float]]) -> str | None: ...

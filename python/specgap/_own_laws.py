@@ -38,6 +38,41 @@ def split_schemes(schemes: Any) -> tuple[list[str] | None, list[Law]]:
     return names, [one for one in every if isinstance(one, Law)]
 
 
+def with_told(
+    named: list[str] | None,
+    laws: list[Law],
+    told: Sequence[tuple[str, str | Law]],
+    *,
+    others: bool,
+    drafts: Sequence[int],
+) -> tuple[list[str] | None, list[Law]]:
+    """The same with the laws that names were told with. Where no schemes were asked for these are all,
+    with that of i.i.d. drafts for ``others``, rules that no law was told with."""
+    if not told:
+        return named, laws
+    if named is None:
+        named = [LAW] if others else []
+    for name, law in told:
+        if isinstance(law, Law):
+            if law.is_sampled:
+                raise Refused(f"verifiers: {name}: {_sampled([law])}")
+            made = law.known("a report").made
+            numbers = [law.n] if law.n is not None else drafts
+        else:
+            made, numbers = law, drafts
+        if all(_native.law_for(name, made, n) != made for n in numbers):
+            fits = _native.law_for(name, None, numbers[0])
+            raise Refused(
+                f"verifiers: {name} is lossless for {fits} drafts, and not for "
+                f"{getattr(law, 'name', law)} ones; name another law beside it, or none"
+            )
+        if isinstance(law, Law):
+            laws = laws if law in laws else [*laws, law]
+        else:
+            named = named if law in named else [*named, law]
+    return named, laws
+
+
 def drafts_of(law: Law, vocabulary: int) -> int:
     """The most drafts of a draw."""
     if law.n is not None:

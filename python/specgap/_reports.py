@@ -22,18 +22,14 @@ from ._errors import Refused, by_any_name, stands_for_a_command, unexpected
 from ._first_screen import Lead, first_screen, table_html
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
-from ._names import LawName, RuleName, TreeRuleName
+from ._names import LawName, TreeRuleName
 from ._parquet import is_parquet
 from ._progress import Progress, shown
-from ._own_laws import complete, split_schemes
+from ._own_laws import complete, split_schemes, with_told
 from ._paper import escaped, floated, label_of, legend
-from ._sequential import OwnRule, called, split
+from ._sequential import Rivals, called, split
 from .laws import Law
 
-#: Names, and rules of one's own.
-Verifiers: TypeAlias = (
-    "RuleName | OwnRule | Sequence[RuleName | OwnRule | tuple[OwnRule, LawName | Law]] | None"
-)
 #: Laws of drafts by name.
 LawNames: TypeAlias = "LawName | Sequence[LawName] | None"
 #: Names, and laws of one's own.
@@ -310,6 +306,21 @@ class Table:
         return f"Table({self.name!r}, columns={self.columns!r})"
 
 
+#: Of pictures.
+_FORMATS = ("svg", "pdf", "tex", "csv")
+
+
+def _no_format(name: str, given: str) -> str:
+    """Why a picture is not written so. Pixels are drawn by other packages."""
+    pixels = given.removeprefix(".").lower() in ("png", "jpg", "jpeg", "webp", "tiff", "gif")
+    cure = (
+        "; for pixels, with the package CairoSVG: cairosvg.svg2png(figure.svg, write_to='x.png', scale=2)"
+        if pixels
+        else ""
+    )
+    return f"{name}: {given!r} is no format of pictures; give svg, pdf, tex or csv{cure}"
+
+
 class Figure:
     """A picture of a report, for a paper: without its title."""
 
@@ -341,7 +352,10 @@ class Figure:
     def savefig(self, path: PathLike) -> Path:
         """Writes it as the name ends: .svg, .pdf, .tex or .csv."""
         place = Path(path)
-        place.write_bytes(self._made.figure(self.name, place.suffix.removeprefix(".").lower()))
+        kind = place.suffix.removeprefix(".").lower()
+        if kind not in _FORMATS:
+            raise Refused(_no_format("path", place.suffix or place.name))
+        place.write_bytes(self._made.figure(self.name, kind))
         return place
 
     def _repr_svg_(self) -> str:
@@ -452,8 +466,8 @@ class Report:
         (pgfplots) or ``.csv``, without titles, as papers have captions. Nothing else is needed for
         any of these. Returns the paths."""
         wanted = _names(formats) or []
-        for wrong in [one for one in wanted if one not in ("svg", "pdf", "tex", "csv")]:
-            raise ValueError(f"formats: {wrong!r} is no format; give svg, pdf, tex or csv")
+        for wrong in [one for one in wanted if one not in _FORMATS]:
+            raise Refused(_no_format("formats", wrong))
         made = [
             (f"{name}.{kind}", self._made.figure(name, kind))
             for name in self.figures
@@ -674,14 +688,18 @@ def _asked(
     drafts: int | str | Sequence[int] | None = None,
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
-    verifiers: Verifiers = None,
+    verifiers: Rivals = None,
     samples: int = 20_000,
     **measured: Any,
 ) -> dict[str, Any]:
     named, laws = split_schemes(schemes)
-    names, own = split(verifiers)
+    names, own, told = split(verifiers)
+    numbers = _wholes((2, 3, 4) if drafts is None else drafts, "drafts")
+    alone = set(names or ()) - {name for name, _ in told}
+    others = bool(alone) or any(law is None for _, law in own)
+    named, laws = with_told(named, laws, told, others=others, drafts=numbers)
     return {
-        "drafts": _wholes((2, 3, 4) if drafts is None else drafts, "drafts"),
+        "drafts": numbers,
         # The logs' own, or 0.7 and 1, if not given.
         "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
         "schemes": named,
@@ -692,6 +710,24 @@ def _asked(
         "later": (laws, own, drafts is not None, samples),
         "measured": _only(measured, _MEASURED, "gap"),
     }
+
+
+def serving(
+    log: Log, temperature: float | None, cuts: Mapping[str, Any]
+) -> tuple[float, dict[str, Any]]:
+    """The one temperature and the cuts with which a log's rows are read: its own where neither is said."""
+    kept = dict(cuts)
+    if temperature is None:
+        usual, own = _native.usual_serving([log._native])
+        temperature = usual[0] if len(usual) == 1 else 1.0
+        if all(kept[name] is None for name in ("top_k", "top_p", "min_p")):
+            kept = own
+    given = _numbers(temperature, "temperature")
+    if len(given) != 1:
+        raise ValueError(
+            f"temperature: {len(given)} are given; rows are read at one, so make a call for each"
+        )
+    return given[0], kept
 
 
 def refuse_in_parts(**asked: Any) -> None:
@@ -726,7 +762,7 @@ def gap(
     drafts: int | str | Sequence[int] | None = None,
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
-    verifiers: Verifiers = None,
+    verifiers: Rivals = None,
     samples: int = 20_000,
     block_length: int = 5,
     seed: int = 0,
@@ -782,7 +818,8 @@ def gap(
     ``with-replacement`` if nothing else is said); :class:`specgap.Formula`; and functions of
     ``(p, q, drafts, rng)``, summed over all tuples where that takes no more calls than draws would, or
     else drawn, ``samples`` outputs over all positions, of which intervals hold the noise. The last two stand under each of
-    ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``positions=True`` keeps the table of all positions, which is
+    ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``(name, law)`` asks
+    for a law too; named rules stand under every law that is asked for, where they are lossless. ``positions=True`` keeps the table of all positions, which is
     kept in any case if it is small.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans

@@ -20,7 +20,7 @@ Order: TypeAlias = "Sequence[int] | Callable[[int], Sequence[int]] | None"
 
 #: Rules of one's own: functions of drafts too, and formulas.
 OwnRule: TypeAlias = "Sequential | Formula | Callable[[Any, Any, Any, Any], Any]"
-#: Rules to compare with, some with the law of their drafts.
+#: Names, and rules of one's own, some with the law of their drafts.
 _One: TypeAlias = "RuleName | OwnRule | tuple[RuleName | OwnRule, LawName | Law]"
 Rivals: TypeAlias = "_One | Sequence[_One] | None"
 
@@ -457,33 +457,44 @@ def _place(at: tuple[int, ...]) -> str:
     return f"row {at[0]}: " if len(at) > 1 else ""
 
 
-def split(verifiers: Any) -> tuple[list[str] | None, list[tuple[Any, str | Law | None]]]:
-    """The names among verifiers, None for the usual ones, and the rules that are no names, each with
-    the law that was said with it."""
+#: Rules of one's own, each with the law that was said with it.
+OwnAsked: TypeAlias = "list[tuple[OwnRule, str | Law | None]]"
+
+
+def split(verifiers: Any) -> tuple[list[str] | None, OwnAsked, list[tuple[str, str | Law]]]:
+    """The names among verifiers, None for the usual ones, the rules that are no names, and the names
+    that a law was said with."""
     if verifiers is None:
-        return None, []
-    if isinstance(verifiers, (str, Formula)) or callable(verifiers):
+        return None, [], []
+    pair = isinstance(verifiers, tuple) and len(verifiers) == 2 and is_law(verifiers[1])
+    if pair or isinstance(verifiers, (str, Formula)) or callable(verifiers):
         verifiers = [verifiers]
     names: list[str] = []
-    own: list[tuple[Any, str | Law | None]] = []
+    own: OwnAsked = []
+    told: list[tuple[str, str | Law]] = []
     for one in verifiers:
         rule, law = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
-        if isinstance(rule, str) and law is None:
-            names.append(rule)
-        elif isinstance(rule, str):
-            raise TypeError(
-                f"verifiers: {rule} is measured under all of schemes for which it is lossless; give its "
-                f"name, and the law among schemes"
-            )
+        if isinstance(law, str):
+            law = _native.law_named(law)
+        if isinstance(rule, str):
+            if rule not in names:
+                names.append(rule)
+            if law is not None:
+                told.append((rule, law))
         elif isinstance(rule, Formula) or callable(rule):
-            if isinstance(law, str):
-                law = _native.law_named(law)
             if isinstance(rule, Sequential) and law is not None:
                 refuse_law(rule.name, law)
             own.append((rule, law))
         else:
             raise TypeError(
                 f"verifiers: give names, specgap.Sequential rules, specgap.Formula or functions of "
-                f"(p, q, drafts, rng); this is {type(one).__name__}"
+                f"(p, q, drafts, rng), each alone or as (rule, law); this is {type(one).__name__}"
             )
-    return names, own
+    return names, own, told
+
+
+def is_law(one: Any) -> bool:
+    """Whether this is a law, and no rule."""
+    rules = {name for name, _, _ in _native.verifiers()}
+    laws = {name for name, _, _ in _native.schemes()}
+    return isinstance(one, Law) or (isinstance(one, str) and one in laws - rules)

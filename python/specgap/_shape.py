@@ -45,6 +45,19 @@ def widths(tree: str | int | Sequence[int]) -> tuple[int, ...] | None:
     return tuple(found)
 
 
+def threshold(tree: str) -> float | None:
+    """h of ``"threshold-h"``, the tree of every node whose product of q reaches h; None of shapes."""
+    if not tree.startswith("threshold-"):
+        return None
+    try:
+        least = float(tree.removeprefix("threshold-"))
+    except ValueError:
+        least = 0.0
+    if not 0.0 < least <= 1.0:
+        raise Refused(f"trees: {tree!r} is none; give a product of q in (0, 1], such as 'threshold-0.05'")
+    return least
+
+
 class Times(NamedTuple):
     """Seconds: of a draft step, of a pass by its tokens (ascending from 1), of the rest of a round."""
 

@@ -8,7 +8,11 @@ use numpy::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use specgap::decoder::{DecoderError, Entry, Law, Rule, Tree, draft, verify};
+use specgap::plan::{Children, OfferedRows, Straddle};
+use specgap::rounds::{self, TextToken};
+use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
+use specgap::tree::DraftTree;
 
 fn law_named(name: &str) -> PyResult<Law> {
     Ok(match name {
@@ -126,6 +130,58 @@ fn draft_rows<'py>(
         .to_pyarray(py))
 }
 
+/// P(a round of a tree of strata keeps i tokens of a text, or more), given the text, i = 1, 2, .., as its
+/// rule goes through it from its leaves: of p and q along the text, a row a level.
+#[pyfunction]
+fn kept_from_leaves(
+    py: Python<'_>,
+    rule: &str,
+    widths: Vec<usize>,
+    p: PyReadonlyArray2<'_, f64>,
+    q: PyReadonlyArray2<'_, f64>,
+    tokens: Vec<u32>,
+) -> PyResult<Vec<f64>> {
+    let named: RuleName = rule.parse().map_err(crate::errors::raised)?;
+    let levels = named.entry().from_leaves;
+    let levels =
+        levels.ok_or_else(|| refused(format!("{rule}: goes through no tree from its leaves")))?;
+    let words: Vec<String> = widths.iter().map(ToString::to_string).collect();
+    let tree = DraftTree::named(&format!("prefix-{}", words.join("-")));
+    let shape = tree.map_err(crate::errors::raised)?.shape();
+    let vocab = p.shape()[1];
+    let [p, q] = [slice(&p, "p")?, slice(&q, "q")?];
+    py.detach(|| {
+        let rows = p.chunks_exact(vocab).zip(q.chunks_exact(vocab));
+        let here = rows
+            .zip(&widths)
+            .zip(&tokens)
+            .map(|(((p, q), &count), &token)| {
+                let children = Children::Strata(Straddle::Once);
+                let at = [p, q].map(|row| row.get(token as usize).copied().unwrap_or(0.0));
+                (
+                    [(count, OfferedRows::of_rows((p, q), children, count))],
+                    token,
+                    at,
+                )
+            });
+        // Behind a token that p lacks there is no text.
+        let here: Vec<_> = here.take_while(|(_, _, [p, _])| *p > 0.0).collect();
+        let text: Vec<TextToken<'_>> = here
+            .iter()
+            .map(|(rows, token, at)| TextToken {
+                rows,
+                token: *token,
+                at: *at,
+            })
+            .collect();
+        let mut reach = vec![0.0; shape.parent.len()];
+        let mut kept = rounds::kept_from_leaves(&shape, levels, &text, &mut reach);
+        kept.resize(shape.levels() + 1, 0.0);
+        kept.remove(0);
+        Ok(kept)
+    })
+}
+
 /// The nodes that are kept of a tree, and the token behind them.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
@@ -168,5 +224,6 @@ fn verify_tree<'py>(
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(draft_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(kept_from_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(verify_tree, module)?)
 }

@@ -4,7 +4,8 @@ use crate::errors::{bug, of_host, raised, refused};
 use crate::laws::RowLaw;
 use crate::logs::Log;
 use crate::watch::watched;
-use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::ndarray::Array2;
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -732,6 +733,62 @@ fn usual_serving<'py>(
     Ok((Settings::usual_temperatures(&logs), kept))
 }
 
+/// Rows of p, of q, and their tokens' ids, none where rows have all tokens.
+type Shown<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Option<Bound<'py, PyArray2<i64>>>,
+);
+
+/// Positions of a log as rules see them, by the options of `specgap gap`: NaN where the draft has no
+/// row, 0 and -1 behind the tokens of a short list.
+#[pyfunction]
+fn served<'py>(
+    py: Python<'py>,
+    log: PyRef<'_, Log>,
+    options: Vec<OsString>,
+    start: usize,
+    stop: usize,
+) -> PyResult<Shown<'py>> {
+    let mut asked = self::options(&options)?.asked().map_err(raised)?;
+    let logs = asked.of_logs(vec![log.opened()?], Part::WHOLE);
+    let logs = logs.map_err(raised)?;
+    let Some(log) = logs.first() else {
+        return Err(bug("a log that was opened"));
+    };
+    let (count, width) = (stop.saturating_sub(start), log.listed());
+    let mut rows = [vec![0.0; count * width], vec![0.0; count * width]];
+    let mut ids = vec![-1i64; count * width];
+    let mut at = 0;
+    let found = py.detach(|| {
+        gap::shown(log, &asked.settings, start..stop, |row, p, q| {
+            for (into, of) in rows.iter_mut().zip([p, q]) {
+                match into.get_mut(at..at + of.len()) {
+                    Some(into) if !of.is_empty() => into.copy_from_slice(of),
+                    _ => into[at..at + width].fill(f64::NAN),
+                }
+            }
+            for (into, &of) in ids[at..].iter_mut().zip(&row.token_ids) {
+                *into = i64::from(of);
+            }
+            at += width;
+        })
+    });
+    found.map_err(raised)?;
+    let array = |of: Vec<f64>| Array2::from_shape_vec((count, width), of);
+    let [p, q] = rows.map(array);
+    let [p, q] = [p, q].map(|one| one.map_err(|error| refused(error.to_string())));
+    let ids = match ids.iter().all(|&id| id < 0) {
+        true => None,
+        false => Some(Array2::from_shape_vec((count, width), ids)),
+    };
+    let ids = ids
+        .transpose()
+        .map_err(|error| refused(error.to_string()))?;
+    let ids = ids.map(|ids| ids.to_pyarray(py));
+    Ok((p?.to_pyarray(py), q?.to_pyarray(py), ids))
+}
+
 /// The mean over positions and its interval of 95%, as reports have them: of a number and a
 /// cluster each.
 #[pyfunction]
@@ -777,6 +834,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(drafter, module)?)?;
     module.add_function(wrap_pyfunction!(cut_order, module)?)?;
+    module.add_function(wrap_pyfunction!(served, module)?)?;
     module.add_function(wrap_pyfunction!(usual_serving, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;

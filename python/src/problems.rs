@@ -80,16 +80,16 @@ fn each<P: Sync, R: Evaluated>(
              sg.solve and sg.verify",
         ));
     }
-    watched(py, threads, None, |_| {
+    watched(py, threads, None, |host| {
         let one = |problem: &P| {
             let result = run(problem);
             let json = serde_json::to_string(&result).map_err(|error| failed(error.to_string()))?;
             Ok((json, text(&result), result.is_ok()))
         };
-        problems
-            .iter()
-            .map(one)
-            .collect::<Result<Vec<Result1>, HostError>>()
+        host.watch(|| {
+            let all = problems.iter().map(one);
+            all.collect::<Result<Vec<Result1>, HostError>>()
+        })
     })
 }
 

@@ -180,6 +180,63 @@ def test_level_4_is_computed_of_independent_drafts_of_any_rows() -> None:
     assert abs(found.value - own.membership) < 1e-12 and found.upper - found.lower < 1e-12
 
 
+def test_level_is_computed_of_independent_drafts_of_any_rows() -> None:
+    rng = np.random.default_rng(2)
+    for n in (2, 3):
+        p, *qs = rng.dirichlet(np.full(5, 0.6), 1 + n)
+        law = sg.laws.independent(qs)
+        found, four = (sg.acceptance(rule, p, scheme=law) for rule in ("level", "level-4"))
+        # alpha* from its definition.
+        best = min(
+            1 + p[list(held)].sum() - math.prod(q[list(held)].sum() for q in qs)
+            for size in range(6)
+            for held in itertools.combinations(range(5), size)
+        )
+        assert four.value < found.value <= best + 1e-12 and found.lower > best - 1e-4
+    # Equal rows are i.i.d. drafts.
+    p, q = rng.dirichlet(np.full(300, 0.1), 2)
+    same = sg.acceptance("level", p, scheme=sg.laws.independent([q, q, q]))
+    assert same.value == pytest.approx(sg.alpha(p, q, 3).value, abs=1e-8)
+
+
+def test_level_of_independent_drafts_stands_in_gap_and_evaluate(arrays: dict[str, Any]) -> None:
+    p, q = rows(arrays)
+    law = sg.laws.of_rows(lambda q: [q, q**2 / (q**2).sum()], 2, name="sharper")
+    report = sg.gap(arrays, verifiers=["level", "level-4"], schemes=law, temperature=1.0)
+    other = np.stack([one**2 / (one**2).sum() for one in q])
+    by_row = sg.acceptance("level", p, scheme=sg.laws.independent([q, other]))
+    level, four = (verifier(report, "sharper", 2, name) for name in ("level", "level-4"))
+    assert level["acceptance"]["mean"] == pytest.approx(by_row.value.mean(), abs=1e-12)
+    assert level["gap"]["mean"] < 1e-4 < four["gap"]["mean"]
+    own = sg.evaluate(rules.by_levels(), arrays, scheme=law, temperature=1.0, compare=["level", "level-4"])
+    assert abs(own.differences["level-4"][0]) < 1e-12
+    assert own.differences["level"][0] == pytest.approx(
+        four["acceptance"]["mean"] - level["acceptance"]["mean"], abs=1e-12
+    )
+
+
+def test_names_are_told_with_laws(arrays: dict[str, Any]) -> None:
+    asked: Any = {"drafts": 2, "temperature": 1.0}
+    report = sg.gap(arrays, verifiers=[("level-4", "stratified"), ("rrs", "with-replacement")], **asked)
+    whole = sg.gap(
+        arrays, verifiers=["level-4", "rrs"], schemes=["with-replacement", "stratified"], **asked
+    )
+    assert report.to_dict()["cells"] == whole.to_dict()["cells"]
+    one = sg.gap(arrays, verifiers=("level-4", "stratified"), **asked)
+    assert {cell["scheme"] for cell in one.to_dict()["cells"]} == {"stratified"}
+    # What no law was told with stands under i.i.d. drafts, or what was asked for.
+    mixed = sg.gap(arrays, verifiers=["k-seq", ("level-4", "stratified")], **asked)
+    assert verifier(mixed, "with-replacement", 2, "k-seq")
+    law = sg.laws.of_rows(lambda q: [q, q**2 / (q**2).sum()], 2, name="sharper")
+    own = sg.gap(arrays, verifiers=[("level", law), ("level", "with-replacement")], temperature=1.0)
+    assert verifier(own, "sharper", 2, "level") and verifier(own, "with-replacement", 2, "level")
+    with pytest.raises(sg.Refused, match="k-seq is lossless for with-replacement drafts, and not for strat"):
+        sg.gap("no log is opened", verifiers=[("k-seq", "stratified")])
+    drawn = sg.laws.sampler(lambda q, n, rng: [0], name="first")
+    with pytest.raises(sg.Refused, match="rrs: drafts of first can only be drawn.*evaluate"):
+        sg.gap("no log is opened", verifiers=[("rrs", drawn)])
+
+
 def test_level_4_is_computed_of_iid_drafts(arrays: dict[str, Any]) -> None:
     p, q = rows(arrays)
     for n in (2, 3):

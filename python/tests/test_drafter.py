@@ -1277,3 +1277,65 @@ def test_a_tree_of_strata_has_the_length_that_every_draw_sums_to() -> None:
     for bad in ("5x3", "none"):
         with pytest.raises(sg.Refused, match="trees: '5x3' has 3 levels|tree: 'none' is none"):
             sg.drafter(depth=2, trees=[bad])
+
+
+def test_a_tree_by_products_of_q_has_the_length_that_tree_replays() -> None:
+    """SGLang's and EAGLE-2's trees: the same rows as a log by depth."""
+    target, draft, tokens = chain(batch=4, length=30)
+    names = [f"threshold-{least:g}" for least in (0.5, 0.2, 0.05)]
+    acc = sg.drafter(depth=2, trees=[*names, "2x2"])
+    acc.add(target, draft[:, :, :2], tokens, prompt_id=range(4))
+    report = acc.report()
+    n = tokens.size
+    whole = sg.tree(
+        {
+            "target_logits": target.reshape(n, -1),
+            "draft_logits": draft[:, :, :2].reshape(n, 2, -1),
+            "token": tokens.reshape(n),
+            "prompt_id": np.repeat(range(4), tokens.shape[1]),
+            "position": np.tile(range(tokens.shape[1]), 4),
+        },
+        temperature=1.0, max_depth=2, progress=False,
+    ).to_dict()  # fmt: skip
+    replayed = {f"threshold-{one['threshold']:g}": one for one in whole["dynamic"]}
+    found = report.metrics()
+    for name in names:
+        assert replayed[name]["levels"] == 2
+        mean = replayed[name]["expected_accepted_length"]["mean"]
+        assert found[f"acceptance_length_tree_{name}"] == pytest.approx(1 + mean, abs=1e-6)
+    assert len({found[f"acceptance_length_tree_{name}"] for name in names}) == 3
+    assert "all nodes of product 0.05 or more" in report.text(whole=True)
+    assert report.definition(f"acceptance_length_tree_{names[0]}").startswith("1 + E[tau], on a sample")
+    assert sg.Drafter.from_bytes(acc.to_bytes()).report().metrics() == found
+    for bad in ("threshold-0", "threshold-2", "threshold-x"):
+        with pytest.raises(sg.Refused, match=f"trees: '{bad}' is none; give a product of q"):
+            sg.drafter(depth=2, trees=[bad])
+
+
+def test_a_tree_verified_from_its_leaves_has_the_length_that_tree_replays() -> None:
+    # A draft model's rows, which do not depend on where a round began.
+    target, draft, tokens = chain(batch=4, length=30)
+    rules: Any = ("traversal", "traversal-4")
+    acc = sg.drafter(depth=2, trees=[f"{shape}:{rule}" for shape in ("2x2", "prefix-3-1") for rule in rules], every=1)
+    acc.add(target, draft[:, :, :2], tokens, prompt_id=range(4))
+    report = acc.report()
+    found = report.metrics()
+    n = tokens.size
+    whole = sg.tree(
+        {
+            "target_logits": target.reshape(n, -1),
+            "draft_logits": draft[:, :, 0].reshape(n, -1),
+            "token": tokens.reshape(n),
+            "prompt_id": np.repeat(range(4), tokens.shape[1]),
+            "position": np.tile(range(tokens.shape[1]), 4),
+        },
+        temperature=1.0, topology=["2x2", "prefix-3-1"], schemes="stratified", verifiers=rules, progress=False,
+    ).to_dict()  # fmt: skip
+    replayed = {f"{one['tree']}:{one['verifier']}": one for one in whole["results"]}
+    for name in acc.trees:
+        mean = replayed[name]["expected_accepted_length"]["mean"]
+        assert found[f"acceptance_length_tree_{name}"] == pytest.approx(1 + mean, abs=1e-9)
+    assert found["acceptance_length_tree_2x2:traversal-4"] > found["acceptance_length_tree_2x2:traversal"]
+    assert "strata, tree 2x2, traversal-4 (a sample)" in report.text(whole=True)
+    with pytest.raises(sg.Refused, match="trees: '2x2:rrs': rrs is no rule of these trees"):
+        sg.drafter(depth=2, trees=["2x2:rrs"])

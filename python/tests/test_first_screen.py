@@ -174,7 +174,7 @@ def test_figures_are_files(reports: dict[str, Any], tmp_path: Path) -> None:
     for path in made:
         begins = {".svg": b"<svg", ".pdf": b"%PDF"}[path.suffix]
         assert begins in path.read_bytes()[:200]
-    with pytest.raises(ValueError, match="formats: 'png' is no format; give svg, pdf, tex or csv"):
+    with pytest.raises(ValueError, match="formats: 'png' is no format of pictures; give svg, pdf, tex or csv; for pixels"):
         report.save_figures(tmp_path / "none", "png")
     assert not (tmp_path / "none").exists()
 
@@ -194,4 +194,8 @@ def test_a_paper_of_all_tables_sets(reports: dict[str, Any], tmp_path: Path) -> 
         capture_output=True,
         timeout=120,
     )
-    assert ran.returncode == 0, ran.stdout.decode(errors="replace")[-2000:]
+    said = ran.stdout.decode(errors="replace")
+    assert ran.returncode == 0, said[-2000:]
+    # The text of an article at 10 points.
+    wide = [float(one) for one in re.findall(r"Overfull .hbox \(([\d.]+)pt", said)]
+    assert max(wide, default=0.0) < 1.0, wide

@@ -382,3 +382,49 @@ def test_trees_on_own_lists_hold_the_full_rows() -> None:
         for number in ("tokens_per_call", "speedup"):
             low, high = one[number]["truncation"]
             assert low <= beside[one["tree"], one["verifier"]][number]["mean"] <= high
+
+
+def test_rows_as_rules_see_them(tmp_path: Path) -> None:
+    """The rows that evaluate shows a rule, of full rows and of lists."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(2, 12, 30))
+    full = sg.Log.of_arrays(target_logits=rows[0], draft_logits=rows[1], prompt_id=np.arange(12))
+    with sg.LogWriter(tmp_path / "tops", vocabulary=30, top=12, dtype="float64") as writer:
+        for target, draft in zip(*rows):
+            writer.append(target_logits=target, draft_logits=draft)
+    tops = sg.Log.open(tmp_path / "tops")
+    asked: Any = {"temperature": 0.8, "top_k": 5, "top_p": 0.9}
+    for log in (full, tops):
+        seen: list[Any] = []
+
+        def shown(p: Any, q: Any, drafts: Any, rng: Any) -> Any:
+            seen.append((p.copy(), q.copy()))
+            return p
+
+        sg.evaluate(shown, log, 1, samples=12, compare=[], threads=1, **asked)
+        some = log.served(3, 9, **asked)
+        every = log.served(**asked)
+        assert some.p.shape == (6, 30 if log is full else some.p.shape[1])
+        for number in range(12):
+            own = [one[number][: (one[number] > 0).nonzero()[0].max() + 1] for one in (every.p, every.q)]
+            assert any(
+                all(
+                    len(mine) <= len(x) and (mine == x[: len(mine)]).all() and not x[len(mine) :].any()
+                    for mine, x in zip(own, one)
+                )
+                for one in seen
+            )
+        assert (some.p == every.p[3:9]).all() and (some.q == every.q[3:9]).all()
+        assert ((every.p > 0).sum(axis=1) <= 5).all() and np.abs(every.p.sum(axis=1) - 1).max() < 1e-12
+    assert full.served(**asked).token_ids is None
+    # Both forms have one law.
+    ids = tops.served(**asked).token_ids
+    assert ids is not None
+    for number in range(12):
+        dense = np.zeros(30)
+        dense[ids[number][ids[number] >= 0]] = tops.served(**asked).p[number][ids[number] >= 0]
+        assert np.abs(dense - full.served(**asked).p[number]).max() < 1e-6
+    with pytest.raises(sg.Refused, match="position 0.* lists some tokens only, and others can be drawn; keep no"):
+        tops.served(temperature=1.0)
+    with pytest.raises(ValueError, match="temperature: 2 are given"):
+        full.served(temperature=[0.7, 1.0])  # type: ignore[arg-type]

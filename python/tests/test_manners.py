@@ -102,9 +102,9 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
     (lambda log: sg.alpha(sg.Log.open(log), Q, 2), TypeError, r"\(rule, log, n\) take logs"),
     (lambda log: sg.evaluate(rule, log, log, 3), TypeError, "a log has both rows"),
     (
-        lambda log: sg.gap(log, verifiers=[("rrs", "stratified")]),  # type: ignore[list-item]
-        TypeError,
-        "verifiers: rrs is measured under all of schemes",
+        lambda log: sg.gap(log, verifiers=[("k-seq", "stratified")]),
+        ValueError,
+        "verifiers: k-seq is lossless for with-replacement drafts, and not for stratified ones",
     ),
     (
         lambda log: sg.evaluate(rule, P, Q, [1, 2]),  # type: ignore[call-overload]
@@ -421,6 +421,10 @@ except KeyboardInterrupt:
         (20_000, "sg.acceptance('rrs-wo', p, q, 8)"),
         (4_000, "sg.gap(np.log(p), np.log(q), temperature=1.0, plans='every')"),
         (20, "[sg.alpha(p[0], q[0], 2) for _ in range(10**8)]"),
+        (
+            240,
+            "sg.solve({'target': p[0], 'drafts': 3, 'draft': {'scheme': 'with-replacement', 'q': q[0]}})",
+        ),
     ],
 )
 def test_ctrl_c_stops_at_once(vocabulary: int, call: str) -> None:

@@ -423,8 +423,6 @@ def test_reports_are_refused_by_position_and_rule(arrays: dict[str, Any], log: s
         sg.gap(arrays, verifiers=[sg.Sequential(slack(x), name="mine") for x in (0, 1)], **asked)
     with pytest.raises(TypeError, match="give names, specgap.Sequential rules, .*; this is int"):
         sg.gap(arrays, verifiers=[3], **asked)  # type: ignore[list-item]
-    with pytest.raises(TypeError, match="rrs is measured under all of schemes"):
-        sg.gap(arrays, verifiers=[("rrs", "stratified")], **asked)  # type: ignore[list-item]
     # Rows that list some tokens, unless they list all that is kept.
     with pytest.raises(ValueError, match="position 0: own rule slack-0: the row lists some tokens"):
         sg.gap(log, verifiers=[EXACT, "rrs"], **asked)

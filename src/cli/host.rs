@@ -4,6 +4,7 @@
 use super::output::CliError;
 use crate::log::Log;
 use crate::page::Page;
+use crate::stop::{self, Stopped};
 use crate::typed;
 use indicatif::ProgressBar;
 use std::any::Any;
@@ -29,7 +30,7 @@ pub struct Host(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     bar: ProgressBar,
-    cancelled: AtomicBool,
+    cancelled: Arc<AtomicBool>,
     made: Mutex<Option<MadeReport>>,
     regressions: Mutex<Vec<String>>,
     logs: Mutex<Vec<Log>>,
@@ -65,9 +66,6 @@ pub enum HostError {
     Cancelled,
 }
 
-/// What unwinds when a host cancels.
-struct Cancelled;
-
 impl Default for Host {
     fn default() -> Self {
         Self::new()
@@ -79,7 +77,7 @@ impl Host {
     pub fn new() -> Self {
         Self(Arc::new(Shared {
             bar: ProgressBar::hidden(),
-            cancelled: AtomicBool::new(false),
+            cancelled: Arc::default(),
             made: Mutex::new(None),
             regressions: Mutex::default(),
             logs: Mutex::new(Vec::new()),
@@ -105,17 +103,17 @@ impl Host {
     /// [`Self::watch`].
     pub fn step(&self, done: usize) {
         if self.0.cancelled.load(Ordering::Relaxed) {
-            resume_unwind(Box::new(Cancelled));
+            resume_unwind(Box::new(Stopped));
         }
         self.0.bar.inc(done as u64);
     }
 
-    /// Stops what runs, at its next [`Self::step`].
+    /// Stops what runs, at its next [`Self::step`] or [`stop::look`].
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Runs something that calls [`Self::step`].
+    /// Runs something that calls [`Self::step`], or on this thread [`stop::look`].
     ///
     /// # Errors
     /// [`HostError::Cancelled`]; and what the closure returns.
@@ -123,7 +121,7 @@ impl Host {
     where
         HostError: From<E>,
     {
-        match catch_unwind(AssertUnwindSafe(run)) {
+        match catch_unwind(AssertUnwindSafe(|| stop::watched(&self.0.cancelled, run))) {
             Ok(result) => Ok(result?),
             Err(payload) if is_cancelled(&*payload) => Err(HostError::Cancelled),
             Err(payload) => resume_unwind(payload),
@@ -171,7 +169,7 @@ impl Host {
 }
 
 fn is_cancelled(payload: &(dyn Any + Send)) -> bool {
-    payload.is::<Cancelled>()
+    payload.is::<Stopped>()
 }
 
 /// The progress of a command: on a terminal, or to its host.

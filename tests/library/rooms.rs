@@ -25,7 +25,7 @@ const ALLOWED: &str = "
     coupling: problem scheme
     tree: problem
     lp: scheme
-    optimum: coupling problem scheme
+    optimum: coupling problem scheme stop
     certify: coupling lp problem scheme
     verifier: coupling entry_name optimum problem scheme rule
 ";

@@ -13,5 +13,6 @@ pub mod problem;
 pub mod rounds;
 pub mod rule;
 pub mod scheme;
+pub mod stop;
 pub mod tree;
 pub mod verifier;

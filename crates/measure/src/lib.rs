@@ -85,6 +85,7 @@ pub use own::{DraftsOf, OwnRate, OwnRow, OwnRule};
 pub use own_law::OwnLaw;
 pub use pairing::LogDifference;
 pub use pairing::Pairing;
+pub use position::shown;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, Entry, PositionSink};

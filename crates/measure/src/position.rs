@@ -11,6 +11,7 @@ use specgap_log::log::{Log, Row};
 use specgap_number::known::{Kind, Known};
 use specgap_row::{CutWorkspace, Listed, Rows, Unlisted, Workspace as RowWorkspace};
 use specgap_sampling::{Cuts, Lists, Logged, Model, Room, Serving};
+use std::ops::Range;
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
@@ -137,19 +138,7 @@ fn at_temperature(
         applied: task.log.metadata().applied(),
         row,
     };
-    let serving = |model: Model| Serving {
-        model,
-        temperature: degrees,
-        cuts: task.settings.cuts,
-        own: false,
-    };
-    let target = logged.fill(serving(Model::Target), room, &mut pair.target)?;
-    let draft = logged.fill(serving(Model::Draft), room, &mut pair.draft)?;
-    let cut = task.lists.as_ref().map(|lists| Cut {
-        unlisted: [target, draft],
-        vocabulary: lists.vocabulary(),
-        missing: first_missing(&row.token_ids),
-    });
+    let (cut, [target, draft]) = pair.fill(logged, degrees, task.settings.cuts, room)?;
     // What a cut leaves of a list is not known well enough to speak of its unlisted tokens.
     let is_told = task.settings.cuts.keep_all() || [target, draft] == [Unlisted::NONE; 2];
     if task.sampled_at == Some(degrees) && is_told {
@@ -195,6 +184,74 @@ fn at_temperature(
             .into_iter()
             .filter_map(|(metric, number)| Some((metric.redrafted(rule)?, number)));
         answers.extend(renamed);
+    }
+    Ok(())
+}
+
+/// Hands over positions as rules of one's own see them, at the first of the temperatures: the logged
+/// row, p and q; no entries of q where the draft has no row.
+///
+/// # Errors
+/// As [`summarise`](super::summarise); rows that list some tokens where others can be drawn.
+///
+/// # Example
+/// ```no_run
+/// use specgap_log::log::Log;
+/// use specgap_measure::{Settings, shown};
+/// let log = Log::open("log".as_ref())?;
+/// let mut least = 1.0f64;
+/// let settings = Settings::new(&[1.0], &[1], 0)?;
+/// shown(&log, &settings, 0..log.positions(), |_, p, q| {
+///     let overlap = p.iter().zip(q).map(|(p, q)| p.min(*q)).sum();
+///     least = least.min(overlap);
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn shown(
+    log: &Log,
+    settings: &Settings,
+    numbers: Range<usize>,
+    mut each: impl FnMut(&Row, &[f64], &[f64]),
+) -> Result<(), GapError> {
+    log.refuse_texts()?;
+    log.refuse_other_forms()?;
+    log.refuse_masked_lists()?;
+    let lists = Lists::new(log).map_err(GapError::Settings)?;
+    let temperature = settings.temperatures.first().copied().unwrap_or(1.0);
+    let Workspace {
+        row, room, pair, ..
+    } = &mut Workspace::default();
+    for number in numbers {
+        let refused = |message: String| GapError::Position {
+            log: log.path().to_owned(),
+            position: number,
+            message,
+        };
+        log.read(number, row)?;
+        let lacks_draft = row.lacks_draft;
+        if !lacks_draft {
+            log.mask_target(number, row)?;
+        }
+        let logged = Logged {
+            lists: lists.as_ref(),
+            applied: log.metadata().applied(),
+            row,
+        };
+        if lacks_draft {
+            each(row, &[], &[]);
+            continue;
+        }
+        let (cut, _) = pair
+            .fill(logged, temperature, settings.cuts, room)
+            .map_err(refused)?;
+        if !cut.is_none_or(|cut| cut.is_whole(pair)) {
+            return Err(refused(
+                "the row lists some tokens only, and others can be drawn; keep no more than is listed \
+                 (top-k, top-p or min-p), or log full rows"
+                    .to_owned(),
+            ));
+        }
+        each(row, &pair.target, &pair.draft);
     }
     Ok(())
 }
@@ -271,6 +328,32 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    /// Takes a logged row as both models are served; what is known of the tokens that it lacks.
+    fn fill(
+        &mut self,
+        logged: Logged<'_>,
+        temperature: f64,
+        cuts: Cuts,
+        room: &mut Room,
+    ) -> Result<(Option<Cut>, [Unlisted; 2]), String> {
+        let serving = |model: Model| Serving {
+            model,
+            temperature,
+            cuts,
+            own: false,
+        };
+        let unlisted = [
+            logged.fill(serving(Model::Target), room, &mut self.target)?,
+            logged.fill(serving(Model::Draft), room, &mut self.draft)?,
+        ];
+        let cut = logged.lists.map(|lists| Cut {
+            unlisted,
+            vocabulary: lists.vocabulary(),
+            missing: first_missing(&logged.row.token_ids),
+        });
+        Ok((cut, unlisted))
+    }
+
     /// Answers everything that is asked of these rows, which list all tokens, or all but
     /// those that `cut` is about.
     pub(super) fn answer(

@@ -7,8 +7,8 @@
 use super::table::{Entry, Number, Table};
 use super::visible;
 
-/// Width of the text of a US letter page with margins of an inch, in TeX's points.
-const WIDEST: f64 = 469.0;
+/// Width of the text of `article` at 10 points, in TeX's points.
+const WIDEST: f64 = 345.0;
 /// Between two columns.
 const APART: f64 = 8.0;
 /// Lines from which on a table may go on on the next page.

@@ -12,7 +12,9 @@ mod thinning;
 
 pub use error::PlanError;
 pub use level::{Asked, Children, Drafted, Offered, OfferedRows, Offers};
-pub use level::{Falling, Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder};
+pub use level::{
+    ClockPasses, Falling, Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder,
+};
 pub use level::{Heaviest, Home, SURE_BITS, Straddle, Straddler, Strata};
 pub use level::{ListedRates, ListedRows, listed_rates};
 pub use level::{SYMMETRIC_LEVELS, SymmetricPasses};

@@ -139,7 +139,13 @@ fn lengths(report: &DrafterReport) -> Section {
     let tree = |(name, one): (&String, &Estimate)| {
         let tree = name.strip_prefix("acceptance_length_tree_")?;
         let length = entry(one, 3);
-        let words = format!("strata, tree {tree}, level-4 (a sample)");
+        let words = match tree.strip_prefix("threshold-") {
+            Some(least) => format!("all nodes of product {least} or more"),
+            None => {
+                let (shape, rule) = tree.split_once(':').unwrap_or((tree, "level-4"));
+                format!("strata, tree {shape}, {rule} (a sample)")
+            }
+        };
         let none = || maybe(None, 3);
         Some(Row::new([Entry::plain(words), length, none(), none()]))
     };

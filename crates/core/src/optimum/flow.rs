@@ -19,6 +19,7 @@ use super::{Capacity, Instance, Optimum, ScaledInstance};
 use crate::coupling::{PlanMasses, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
+use crate::stop::look;
 use num_bigint::BigUint;
 use specgap_number::distribution::{Rational, ratio};
 use std::collections::VecDeque;
@@ -50,6 +51,9 @@ struct Network<'a, C> {
     starts: Vec<usize>,
     visits: u64,
 }
+
+/// Sets between two looks at whether the work shall stop.
+const LOOK_EACH: usize = 1 << 12;
 
 /// No path to room.
 const UNREACHABLE: u32 = u32::MAX;
@@ -91,6 +95,9 @@ impl<'a, C: Capacity> Network<'a, C> {
     /// room, then the rest to the last of them.
     fn fill(&mut self, supply: &[C]) {
         for (set, mass) in supply.iter().enumerate() {
+            if set % LOOK_EACH == 0 {
+                look();
+            }
             if self.sets.span(set).is_empty() {
                 // Nothing is drafted: no token can take this mass.
                 continue;
@@ -143,6 +150,7 @@ impl<'a, C: Capacity> Network<'a, C> {
             label[token] = 0;
         }
         while let Some(token) = queue.pop_front() {
+            look();
             for index in self.of_token(token) {
                 let set = self.entries[index].0 as usize;
                 if std::mem::replace(&mut seen[set], true) {
@@ -211,6 +219,7 @@ impl<'a, C: Capacity> Network<'a, C> {
         mut activate: impl FnMut(usize),
     ) {
         while self.has_excess(token) && label[token] != UNREACHABLE {
+            look();
             let end = self.starts[token + 1];
             let mut lowest = UNREACHABLE;
             // After a complete pass from the first set, `lowest` is the relabel.

@@ -13,7 +13,7 @@ use specgap_core::scheme::{
     WithReplacement, WithoutReplacement,
 };
 use specgap_core::verifier::{
-    Verifier, VerifierName, output_law, output_law_exact, total_variation, verifier,
+    Level, Verifier, VerifierName, output_law, output_law_exact, total_variation, verifier,
 };
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, round_nearest};
 use specgap_number::number::Number;
@@ -107,6 +107,17 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Levels that follow the largest ratio are made finer until alpha* is enclosed; \
             what they accept is held against the flow, on random problems with straddling tokens.",
         check: level_of_once,
+        ..Claim::SUPPORTED
+    },
+    Claim {
+        id: "level-optimal-independent",
+        statement: "the level rule, with one clock a token, accepts alpha* of independent drafts, each of \
+            a row of its own",
+        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        explanation: "What the rule's passes accept is held against the flow, and 1 + P(H) - Q(H), H the \
+            tokens that they do not use up, in fractions: on random problems, and on the strata that \
+            share a token, where a clock for each draft and token stays below.",
+        check: level_of_independent,
         ..Claim::SUPPORTED
     },
     Claim {
@@ -731,6 +742,34 @@ fn level_of_once(finding: &mut Finding) {
         Some(())
     });
     finding.count("of them with straddling tokens", straddled);
+    finding.number("largest distance", worst);
+}
+
+fn level_of_independent(finding: &mut Finding) {
+    let mut family = Family::new(913);
+    let (mut attained, mut worst) = (0, 0.0f64);
+    let mut problems = family.problems(SchemeName::PRODUCT, 300, 6, 4);
+    // problems/refuted/straddled-strata-not-reached.toml, as independent rows.
+    let [first, second] =
+        [[0, 4, 3, 0], [2, 0, 1, 4]].map(|row| Draft::from_rationals(fractions(&row)));
+    let target = Target::from_rationals(fractions(&[2, 2, 1, 0]));
+    if let (Ok(first), Ok(second), Ok(target)) = (first, second, target) {
+        let law = Product::new(vec![first, second]);
+        problems.extend(law.and_then(|law| Problem::new("strata", target, law).ok()));
+    }
+    each(finding, "problems", &problems, |finding, problem| {
+        let rule = Level::new(problem).ok()?;
+        let (alpha, rate) = (optimum(problem), rule.acceptance().membership);
+        let short = round_nearest(&alpha) - rate.value();
+        let least = bound(problem, &rule.held())?;
+        finding.require(least >= alpha && short.abs() <= 1e-4, || {
+            format!("{}: {short:e} below {alpha}", describe(problem))
+        });
+        attained += u64::from(least == alpha);
+        worst = worst.max(short);
+        Some(())
+    });
+    finding.count("of them with a set that attains alpha*", attained);
     finding.number("largest distance", worst);
 }
 

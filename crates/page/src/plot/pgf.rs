@@ -168,7 +168,7 @@ impl LossPlot {
     /// Bars from the one end of the axis, what was had, and what is lost.
     pub(super) fn tex(&self, shown: &[&LossRow], [low, high]: [f64; 2]) -> String {
         let mut options = vec![
-            format!("width=.8\\linewidth, height={}pt", 70 + 48 * shown.len()),
+            format!("width=.76\\linewidth, height={}pt", 70 + 48 * shown.len()),
             format!("xlabel={{{}}}", escaped(&self.label)),
             format!("xmin={low}, xmax={high}, xmajorgrids, clip=false"),
             format!("xticklabel={{{PERCENT}}}, scaled x ticks=false"),

@@ -5,6 +5,7 @@
 //! rule for i.i.d. drafts in closed form, and it reaches alpha\*. `docs/theory/` has the proof.
 
 mod audit;
+mod clocks;
 mod cut;
 mod iid;
 mod interiors;
@@ -16,6 +17,7 @@ mod sweep;
 mod symmetric;
 mod trace;
 
+pub use clocks::ClockPasses;
 pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
 pub use interiors::{Falling, Interiors};
@@ -25,6 +27,8 @@ pub use rates::LevelRates;
 pub use strata::{Heaviest, Home, SURE_BITS, Straddle, Straddler, Strata};
 pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 
+#[cfg(test)]
+mod clocks_tests;
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]

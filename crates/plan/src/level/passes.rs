@@ -16,10 +16,10 @@ use std::sync::Arc;
 const NEVER: u32 = u32::MAX;
 
 /// Adaptive passes begin with this part of the largest ratio, and are then made finer.
-const COARSEST: f64 = 0.25;
+pub(super) const COARSEST: f64 = 0.25;
 
 /// By what factor they are made finer each time.
-const FINER: f64 = 0.25;
+pub(super) const FINER: f64 = 0.25;
 
 /// Which levels the passes go through.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -398,8 +398,8 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
             );
         }
     }
-    // Drafted once, every case is closed; a token that two independent drafts can be is a case
-    // of overlapping laws, where the level rule is not always optimal.
+    // Drafted once, every case is closed; a token that two independent drafts can be has a clock in
+    // each, which is not always optimal.
     assert!(widest[0] < 1e-9 && widest[1] < 0.05, "{widest:?} {open:?}");
     assert!(open[0] == 0 && open[1] < 20, "{open:?}");
 }

@@ -23,6 +23,13 @@ impl LevelRates {
         }
     }
 
+    /// No rule accepts more.
+    pub(super) fn lower_to(&mut self, most: f64) {
+        let upper = self.optimum.upper().min(most).max(self.acceptance.lower());
+        let value = self.optimum.value().min(upper);
+        self.optimum = Known::rate(value, self.acceptance.lower(), upper);
+    }
+
     /// Some rule accepts so much.
     pub(super) fn raise(&mut self, accepted: &Known) {
         let (lower, upper) = (

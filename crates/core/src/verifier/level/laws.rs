@@ -6,17 +6,14 @@ use crate::scheme::{SchemeName, Straddle, Stratified};
 /// The draft laws that levels are for.
 pub(super) const LAWS: &[SchemeName] = &[
     SchemeName::WITH_REPLACEMENT,
-    SchemeName::STRATIFIED,
-    SchemeName::STRATIFIED_INDEPENDENT,
-];
-
-/// Those that a few passes are for: also independent drafts, each of its own row.
-pub(super) const OF_PASSES: &[SchemeName] = &[
-    SchemeName::WITH_REPLACEMENT,
     SchemeName::PRODUCT,
     SchemeName::STRATIFIED,
     SchemeName::STRATIFIED_INDEPENDENT,
 ];
+
+/// Those of strata.
+pub(super) const OF_STRATA: &[SchemeName] =
+    &[SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
 
 /// Returns what becomes of tokens across cuts under a stratified law.
 pub(super) fn straddle_of(scheme: SchemeName) -> Option<Straddle> {

@@ -12,7 +12,7 @@ use crate::verifier::{
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, Target, token_id};
 use specgap_number::number::{Number, normalised};
-use specgap_plan::{LevelPasses, LevelPlan, Levels};
+use specgap_plan::{ClockPasses, LevelPasses, LevelPlan, Levels};
 use specgap_row::{Question, Row};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,14 +22,16 @@ use std::time::Instant;
 ///
 /// For n i.i.d. drafts in closed form, at any vocabulary; it accepts alpha\*. Drafts compete by
 /// clocks: see [`LevelPlan`]. For stratified drafts by passes at levels that fall by steps, made
-/// finer until alpha\* is enclosed within 1e-9: see [`LevelPasses`].
+/// finer until alpha\* is enclosed within 1e-9: see [`LevelPasses`]. For independent drafts, each of
+/// its own row, by passes with one clock a token: see [`ClockPasses`].
 ///
 /// # Acceptance
 /// Of i.i.d. drafts alpha\* = 1 + P(H) - q(H)^n, H the tokens of q that are not used up at the end
 /// (`docs/theory/level-rule.md`, Theorem L1). Of independent strata alpha\* in the limit where no
 /// token lies across a cut (Theorem L2); where tokens across cuts are drafted once, alpha\* as
-/// far as it was tried; of independent strata with tokens across cuts it may stay below, by what
-/// the enclosure of alpha\* says. Algorithmic and membership acceptance are equal:
+/// far as it was tried; of independent strata with tokens across cuts, which have a clock in
+/// each, it may stay below, by what the enclosure of alpha\* says. Of independent rows, with one clock a
+/// token, alpha\* up to .00003 in all that was tried. Algorithmic and membership acceptance are equal:
 /// nothing is left of p on tokens that may be drafted and refused.
 ///
 /// # Exactness
@@ -55,13 +57,13 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Level {
     problem: Problem,
-    draft: Draft,
     rule: Rule,
 }
 
 #[derive(Debug)]
 enum Rule {
-    Iid(Box<LevelPlan>),
+    Iid(Box<LevelPlan>, Draft),
+    Rows(Box<ClockPasses>),
     /// With the law of the output where it is no draft.
     Strata(Box<LevelPasses>, Arc<[f64]>),
 }
@@ -78,32 +80,37 @@ fn undrafted(passes: &LevelPasses, p: &Target) -> Arc<[f64]> {
 }
 
 impl Level {
-    /// Makes one for `with-replacement` and stratified drafts. O(V log V).
+    /// Makes one for `with-replacement`, stratified and independent drafts. O(V log V), and of rows
+    /// of their own what [`ClockPasses`] takes.
     ///
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let wrong = || VerifierError::scheme(VerifierName::LEVEL, problem);
         let (scheme, target, drafts) = (problem.scheme(), problem.target(), problem.drafts());
-        let draft = scheme.draft().ok_or_else(wrong)?.clone();
-        let rule = match straddle_of(scheme.name()) {
-            Some(straddle) => {
-                let passes = LevelPasses::solve(target, &draft, drafts, straddle, Levels::ADAPTIVE);
-                passes.ok().map(|passes| {
-                    let law = undrafted(&passes, target);
-                    Rule::Strata(Box::new(passes), law)
-                })
-            }
-            None if scheme.name() == SchemeName::WITH_REPLACEMENT => {
-                let plan = LevelPlan::iid(target, &draft, drafts).ok();
-                plan.map(|plan| Rule::Iid(Box::new(plan)))
-            }
-            None => None,
+        let name = scheme.name();
+        let rule = if let Some(straddle) = straddle_of(name) {
+            let draft = scheme.draft().ok_or_else(wrong)?;
+            let passes = LevelPasses::solve(target, draft, drafts, straddle, Levels::ADAPTIVE);
+            passes.ok().map(|passes| {
+                let law = undrafted(&passes, target);
+                Rule::Strata(Box::new(passes), law)
+            })
+        } else if name == SchemeName::WITH_REPLACEMENT {
+            let draft = scheme.draft().ok_or_else(wrong)?.clone();
+            let plan = LevelPlan::iid(target, &draft, drafts).ok();
+            plan.map(|plan| Rule::Iid(Box::new(plan), draft))
+        } else if LAWS.contains(&name) {
+            let rows = (0..drafts).filter_map(|k| scheme.independent_draft(k));
+            let rows: Vec<Draft> = rows.cloned().collect();
+            let passes = ClockPasses::solve(target, &rows).ok();
+            passes.map(|passes| Rule::Rows(Box::new(passes)))
+        } else {
+            None
         };
         Ok(Self {
             rule: rule.ok_or_else(wrong)?,
             problem: problem.clone(),
-            draft,
         })
     }
 
@@ -111,7 +118,8 @@ impl Level {
     /// It was found in `f64`; [`crate::certify::upper_bound`] says what it proves.
     pub fn held(&self) -> Vec<usize> {
         let holds = |token: usize| match &self.rule {
-            Rule::Iid(plan) => plan.holds(token_id(token)),
+            Rule::Iid(plan, _) => plan.holds(token_id(token)),
+            Rule::Rows(passes) => passes.holds(token_id(token)),
             Rule::Strata(passes, _) => passes.holds(token_id(token)),
         };
         (0..self.problem.vocab())
@@ -127,7 +135,8 @@ impl Verifier for Level {
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
         let (accepted, residual) = match &self.rule {
-            Rule::Iid(plan) => (plan.accepted(tuple), plan.residual()),
+            Rule::Iid(plan, _) => (plan.accepted(tuple), plan.residual()),
+            Rule::Rows(passes) => (passes.accepted(tuple), passes.residual()),
             Rule::Strata(passes, law) => (passes.accepted(tuple), law),
         };
         ConditionalLaw {
@@ -143,14 +152,16 @@ impl Verifier for Level {
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         match &self.rule {
-            Rule::Iid(plan) => plan.emit(tuple, rng),
+            Rule::Iid(plan, _) => plan.emit(tuple, rng),
+            Rule::Rows(passes) => passes.emit(tuple, rng),
             Rule::Strata(passes, _) => passes.emit(tuple, rng),
         }
     }
 
     fn acceptance(&self) -> Acceptance {
         let plan = match &self.rule {
-            Rule::Iid(plan) => plan,
+            Rule::Iid(plan, _) => plan,
+            Rule::Rows(passes) => return Acceptance::same(passes.acceptance_rate().clone()),
             Rule::Strata(passes, _) => return Acceptance::same(passes.acceptance_rate().clone()),
         };
         let best = ratio_scan::solve(&self.problem).map(|optimum| optimum.rate);
@@ -163,10 +174,10 @@ impl Verifier for Level {
     }
 
     fn integrated(&self) -> Option<OutputLaw<f64>> {
-        let Rule::Iid(plan) = &self.rule else {
+        let Rule::Iid(plan, draft) = &self.rule else {
             return None;
         };
-        let law = plan.law(self.problem.target(), &self.draft);
+        let law = plan.law(self.problem.target(), draft);
         Some(OutputLaw {
             output: law.output,
             algorithmic: law.acceptance_rate,
@@ -216,7 +227,7 @@ fn rate(scheme: SchemeName) -> Option<RowRule> {
 /// [`Level`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::LEVEL,
-    acceptance: "alpha* of i.i.d. drafts in closed form, and of strata by passes",
+    acceptance: "alpha* of i.i.d. drafts in closed form, and of strata and independent drafts by passes",
     lossless: Lossless::Under(LAWS),
     build: |problem, _| Ok(Box::new(Level::new(problem)?)),
     on_row: rate,

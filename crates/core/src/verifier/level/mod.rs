@@ -21,7 +21,7 @@ use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{SchemeName, Straddle, Strata, Stratified, given, listed, ordered, passes};
 use in_order::InOrder;
-use laws::{LAWS, OF_PASSES, straddle_of, stratified};
+use laws::{LAWS, OF_STRATA, straddle_of, stratified};
 pub use limit::Level;
 use specgap_number::distribution::{Draft, Rational, exact_value, token_id};
 use specgap_number::known::Known;
@@ -137,7 +137,7 @@ impl Staged {
     /// # Errors
     /// Any other scheme.
     pub fn four(problem: &Problem) -> Result<Self, VerifierError> {
-        Self::of(VerifierName::LEVEL_4, OF_PASSES, problem)
+        Self::of(VerifierName::LEVEL_4, LAWS, problem)
     }
 
     /// `rrs`, of stratified drafts.
@@ -146,7 +146,7 @@ impl Staged {
     /// Any other scheme; drafts that straddle once, over so many cuts that their histories are too
     /// many.
     pub fn one(problem: &Problem) -> Result<Self, VerifierError> {
-        let rule = Self::of(VerifierName::RRS, &LAWS[1..], problem)?;
+        let rule = Self::of(VerifierName::RRS, OF_STRATA, problem)?;
         let law = stratified(problem).filter(|_| problem.scheme().name() == SchemeName::STRATIFIED);
         let tuples = law.map_or(0.0, |law| law.histories());
         if tuples * problem.vocab() as f64 > MOST_HISTORIES {
@@ -419,7 +419,7 @@ fn exact_at_token(problem: &Problem, token: usize) -> Vec<Rational> {
 pub(super) const FOUR_LEVELS: Entry = Entry {
     rule: RuleName::LEVEL_4,
     acceptance: "1 - what is left of p outside the certain tokens behind the last pass",
-    lossless: Lossless::Under(OF_PASSES),
+    lossless: Lossless::Under(LAWS),
     build: |problem, _| Ok(Box::new(Staged::four(problem)?)),
     on_row: four_on_row,
     at_token: |scheme| {
