@@ -440,7 +440,7 @@ fn documents_are_short_and_every_one_is_in_the_index() {
     let (proofs, others): (Vec<PathBuf>, Vec<PathBuf>) = documents()
         .into_iter()
         .partition(|file| file.starts_with(root().join("docs/theory")));
-    for (what, files, most) in [("theory", proofs, 32_000), ("all else", others, 31_500)] {
+    for (what, files, most) in [("theory", proofs, 32_200), ("all else", others, 31_500)] {
         let words: usize = files
             .iter()
             .map(|file| by_hand(&std::fs::read_to_string(file).unwrap()))

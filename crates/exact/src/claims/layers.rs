@@ -175,7 +175,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Returns what all trees come to that the rule goes through from their roots.
-    pub(super) fn from_root(&mut self, next: Next<'_>) -> Option<Rounds> {
+    pub(super) fn rounds_from_root(&mut self, next: Next<'_>) -> Option<Rounds> {
         self.from_root = true;
         Some(self.rounds_of(next)?.0)
     }
@@ -350,7 +350,7 @@ fn above_recursion(finding: &mut Finding) {
         let both = |rule| {
             let mut lift = Lift::new(model.pair, model.law, rule);
             let layers = lift.rounds(model)?.0;
-            Some([lift.from_root(&model.next())?, layers])
+            Some([lift.rounds_from_root(&model.next())?, layers])
         };
         if model.law != SchemeName::STRATIFIED
             && let Some([down, layers]) = both(VerifierName::RRS)

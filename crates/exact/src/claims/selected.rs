@@ -197,7 +197,7 @@ fn above_recursion(finding: &mut Finding) {
             for rule in rules(law) {
                 let mut lift = Lift::new(&pair, law, rule);
                 let found = rounds(&mut lift, &by_depth);
-                let down = lift.from_root(&by_depth);
+                let down = lift.rounds_from_root(&by_depth);
                 let (Some(found), Some(down)) = (found, down) else {
                     finding.require(false, || format!("{law}, {rule}: no rounds"));
                     continue;
@@ -237,7 +237,7 @@ fn above_recursion(finding: &mut Finding) {
         for rule in rules(law) {
             let mut lift = Lift::new(pair, law, rule);
             let found = rounds(&mut lift, &following(pair));
-            let both = found.zip(lift.from_root(&following(pair)));
+            let both = found.zip(lift.rounds_from_root(&following(pair)));
             below += u64::from(both.is_some_and(|(found, down)| found.kept() < down.kept()));
             free += 1;
         }

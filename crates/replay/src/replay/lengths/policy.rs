@@ -66,23 +66,26 @@ pub struct Family {
     stop: Option<StopRule>,
 }
 
+/// A number of a token.
+type Value = fn(&TextPosition) -> f64;
+
 /// When a family stops: by which number of each token, how these are read, and whether the token at
 /// which it stops was drawn, and is kept.
 #[derive(Clone, Copy, Debug)]
 struct StopRule {
-    value: fn(&TextPosition) -> f64,
+    value: Value,
     by: StopBy,
     keeps: bool,
 }
 
 /// Stops before a token is drawn.
-const fn before(value: fn(&TextPosition) -> f64, by: StopBy) -> Option<StopRule> {
+const fn before(value: Value, by: StopBy) -> Option<StopRule> {
     let keeps = false;
     Some(StopRule { value, by, keeps })
 }
 
 /// Stops after a token, which is kept.
-const fn after(value: fn(&TextPosition) -> f64, by: StopBy) -> Option<StopRule> {
+const fn after(value: Value, by: StopBy) -> Option<StopRule> {
     let keeps = true;
     Some(StopRule { value, by, keeps })
 }
@@ -338,7 +341,7 @@ impl Policy {
     }
 
     /// When it stops by itself, and by which number of each token.
-    fn stop(self) -> Option<(fn(&TextPosition) -> f64, Stop)> {
+    fn stop(self) -> Option<(Value, Stop)> {
         let rule = self.family.stop?;
         let stop = Stop {
             by: rule.by,
