@@ -134,7 +134,7 @@ pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
 ///
 /// # Formula
 /// Given the text, rounds start at s with probability w_s, w_0 = 1. From s, with m_i the
-/// probability that i drafts are accepted ([`Survival`]) and n the length along the text,
+/// probability that i drafts are accepted ([`Survival`](super::Survival)) and n the length along the text,
 /// the next round starts at s + i with probability `m_(i-1) - m_i` for i <= n, and at
 /// s + n + 1 with probability m_n. Derived in `docs/theory/text-replay.md`. `None` for
 /// greedy-block, whose rounds change the target of the next.
