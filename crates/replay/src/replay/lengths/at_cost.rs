@@ -1,9 +1,10 @@
 //! What is best at a cost.
 
 use super::super::timings::Timings;
+use super::coins::{TextCoins, Unlisted};
 use super::data::{AtCost, Bound, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
-use super::measure::{Measurement, TextCoins, Unlisted};
+use super::measure::Measurement;
 use super::outcome::{Half, Played, Way};
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;

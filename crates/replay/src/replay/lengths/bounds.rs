@@ -2,9 +2,10 @@
 
 use super::super::position::TextPosition;
 use super::super::timings::Timings;
+use super::coins::{TextCoins, Unlisted, coins};
 use super::data::{Bound, Bounds, EntropyBound};
 use super::drafts::Drafts;
-use super::measure::{Measurement, TextCoins, Unlisted, coins};
+use super::measure::Measurement;
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
 use specgap_core::rounds::ChainRule;

@@ -2,9 +2,10 @@
 
 use super::super::position::TextPosition;
 use super::super::read::Text;
+use super::coins::{Unlisted, coins};
 use super::data::AtDepth;
 use super::drafts::Drafts;
-use super::measure::{Measurement, Unlisted, coins, over_starts};
+use super::measure::{Measurement, over_starts};
 use specgap_core::rounds::{ChainRule, Coins, Survival};
 use specgap_statistics::Estimate;
 

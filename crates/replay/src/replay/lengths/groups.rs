@@ -1,9 +1,10 @@
 //! Fixed lengths by group of prompts: workloads such as chat and code.
 
 use super::super::timings::Timings;
+use super::coins::{Unlisted, ratios};
 use super::data::{AtGroupLength, ByGroup, EqualWeights, GroupApart, OfGroup};
 use super::drafts::Drafts;
-use super::measure::{Measurement, Unlisted, ratios};
+use super::measure::Measurement;
 use super::outcome::{Group, Half, Outcome, Played, Way};
 use super::policy::Policy;
 use super::settings::LengthSettings;

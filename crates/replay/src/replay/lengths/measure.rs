@@ -9,6 +9,7 @@ use super::super::read::{Reading, Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
 use super::carried::{ByLength, carried_block_calls, greedy_block_calls};
+use super::coins::{TextCoins, Unlisted, coins, mean_of_coin};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
 use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
@@ -18,11 +19,9 @@ use crate::replay::length_definitions;
 use rayon::prelude::*;
 use specgap_base::setting::for_shell;
 use specgap_core::rounds::floats::{
-    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, oracle_calls, replay,
+    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
 };
-use specgap_core::rounds::{
-    ByStart, ChainRule, Coins, Drafted, Replay, drafted_rounds, oracle_calls_to_the_end,
-};
+use specgap_core::rounds::{ChainRule, Coins, Drafted, Replay, drafted_rounds};
 use specgap_log::log::Log;
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +98,6 @@ pub fn measure_lengths(
 /// Of the coins of a text and their means, for each K: a sum over starts, and how many.
 type SumsOf<'a> = dyn Fn(&TextCoins, &TextCoins) -> Vec<(f64, usize)> + Sync + 'a;
 
-type OfPlace<T> = fn(&TextPosition) -> T;
 type OfGroup = fn(&Group<'_>) -> Estimate;
 
 /// The texts, what is asked of them, and what is the same for all policies.
@@ -122,17 +120,6 @@ pub(super) struct Measurement<'a> {
     pub(super) carried_block: Option<ByLength>,
     /// The same of `greedy-block`.
     pub(super) greedy_block: Option<ByLength>,
-}
-
-/// Which ratios stand for those that depend on tokens that rows do not list.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Unlisted {
-    /// Those of the mass that is not listed.
-    Whole,
-    /// The least that they can be: none is accepted that need not be.
-    Rejected,
-    /// The most that they can be.
-    Accepted,
 }
 
 impl<'a> Measurement<'a> {
@@ -640,114 +627,6 @@ pub(super) fn over_starts(
     }
     sums.retain(|&(_, starts)| starts > 0.0);
     (!sums.is_empty()).then(|| Clustered::new(sums.iter().copied()).estimate())
-}
-
-/// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
-/// ones q/p, of which block verification takes all.
-pub(super) fn coins(text: &Text, drafts: Drafts, unlisted: Unlisted) -> TextCoins {
-    TextCoins::of(&text.places, &text.by_start, coin(drafts, unlisted))
-}
-
-/// The same of the first draft of a round alone, whichever token that is.
-pub(super) fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
-    text.places.iter().map(coin(drafts, unlisted)).collect()
-}
-
-/// Numbers of the positions that rounds meet along a text.
-#[derive(Clone, Debug)]
-pub(super) enum TextCoins {
-    /// The same from every start.
-    ByToken(Vec<f64>),
-    ByStart(ByStart<f64>),
-}
-
-impl TextCoins {
-    /// A number of each position of a text, or of those that it meets behind each start where that
-    /// depends on the start.
-    pub(super) fn of(
-        places: &[TextPosition],
-        by_start: &[Vec<TextPosition>],
-        value: impl Fn(&TextPosition) -> f64,
-    ) -> Self {
-        match by_start.is_empty() {
-            true => Self::ByToken(places.iter().map(value).collect()),
-            false => {
-                let rows = by_start.iter();
-                Self::ByStart(ByStart(
-                    rows.map(|row| row.iter().map(&value).collect()).collect(),
-                ))
-            }
-        }
-    }
-
-    /// The calls of the oracle: of tokens that no coin accepts.
-    pub(super) fn oracle_calls(&self) -> f64 {
-        match self {
-            Self::ByToken(ratios) => oracle_calls(ratios),
-            Self::ByStart(coins) => coins.oracle_calls().max(fewest_by_length(coins)),
-        }
-    }
-
-    /// The same where a text's last token is always the target's.
-    pub(super) fn oracle_calls_to_the_end(&self) -> f64 {
-        match self {
-            Self::ByToken(ratios) => oracle_calls_to_the_end(ratios),
-            Self::ByStart(coins) => coins.oracle_calls_to_the_end().max(fewest_by_length(coins)),
-        }
-    }
-}
-
-/// A call puts out K drafts and one token at most.
-fn fewest_by_length(coins: &ByStart<f64>) -> f64 {
-    let most = coins.0.iter().map(Vec::len).max().unwrap_or(0);
-    (coins.0.len() as f64 / (most + 1) as f64).ceil()
-}
-
-impl Coins<f64> for TextCoins {
-    fn tokens(&self) -> usize {
-        match self {
-            Self::ByToken(coins) => coins.tokens(),
-            Self::ByStart(coins) => coins.tokens(),
-        }
-    }
-
-    fn ahead(&self, start: usize) -> &[f64] {
-        match self {
-            Self::ByToken(coins) => coins.ahead(start),
-            Self::ByStart(coins) => coins.ahead(start),
-        }
-    }
-}
-
-/// A position's coin.
-fn coin(drafts: Drafts, unlisted: Unlisted) -> impl Fn(&TextPosition) -> f64 {
-    let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
-        Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
-        Drafts::OneHot => (hit, |place| [hit(place); 2]),
-        Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
-        Drafts::SharedGumbel => (
-            |place| place.one_noise[0],
-            |place| [place.one_noise[1], place.one_noise[2]],
-        ),
-    };
-    move |place: &TextPosition| match unlisted {
-        Unlisted::Whole => value(place),
-        Unlisted::Rejected => bounds(place)[0],
-        Unlisted::Accepted => bounds(place)[1],
-    }
-}
-
-fn hit(place: &TextPosition) -> f64 {
-    f64::from(u8::from(place.hit == Some(true)))
-}
-
-/// Returns what a coin is on average over the token, drawn from p.
-fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
-    match drafts {
-        Drafts::Sampled => place.exact_overlap,
-        Drafts::OneHot => place.p_hit,
-        Drafts::ExactMatch | Drafts::SharedGumbel => None,
-    }
 }
 
 /// Marks policies that no other one of the same verifier passes in calls and discards both.

@@ -8,6 +8,7 @@ mod at_cost;
 mod bounds;
 mod by_depth;
 mod carried;
+mod coins;
 mod data;
 mod drafts;
 mod groups;

@@ -2,7 +2,7 @@
 
 use super::super::position::TextPosition;
 use super::super::rollouts::{RolledOut, RolloutList};
-use super::measure::TextCoins;
+use super::coins::TextCoins;
 use specgap_core::rounds::{DraftLength, Drafted, FixedLength, Lengths, Schedule, Stop, StopBy};
 use std::fmt;
 use std::str::FromStr;

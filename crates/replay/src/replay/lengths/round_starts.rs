@@ -2,9 +2,10 @@
 
 use super::super::moments::reached;
 use super::super::read::Text;
+use super::coins::{TextCoins, Unlisted, coins};
 use super::data::{Longer, RoundStarts};
 use super::drafts::Drafts;
-use super::measure::{Measurement, TextCoins, Unlisted, coins, over_starts};
+use super::measure::{Measurement, over_starts};
 use super::outcome::Way;
 use rayon::prelude::*;
 use specgap_core::rounds::floats::replay;
