@@ -314,6 +314,7 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         &[("rules", rules::better()), ("seconds", findings::seconds())],
     );
     is_as_generated("docs/theory/shared-noise.md", &[("rules", rules::noise())]);
+    is_as_generated("reports/rules/report.md", &[("pairs", rules::pairs())]);
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
     is_as_generated(
         "docs/theory/exact.md",

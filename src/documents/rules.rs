@@ -39,8 +39,9 @@ fn number(cells: &BTreeMap<String, String>, column: &str) -> f64 {
 struct Accepted(Vec<BTreeMap<Vec<String>, BTreeMap<String, String>>>);
 
 impl Accepted {
-    fn read() -> Self {
-        let file = |k| lines(&format!("table-acceptance-{k}.csv"), 2);
+    /// Of a folder of `reports/rules`.
+    fn read(folder: &str) -> Self {
+        let file = |k| lines(&format!("{folder}table-acceptance-{k}.csv"), 2);
         Self((0..TEMPERATURES.len()).map(file).collect())
     }
 
@@ -57,7 +58,7 @@ fn short(number: String) -> String {
 
 /// Better drafts beside what engines do, with paired differences.
 pub(super) fn better() -> String {
-    let accepted = Accepted::read();
+    let accepted = Accepted::read("");
     let differences = lines("table-comparisons.csv", 3);
     let mut rows = Vec::new();
     for temperature in ["1.0", "0.7", "0.3"] {
@@ -100,7 +101,7 @@ pub(super) fn better() -> String {
 
 /// Rules of shared noise beside others.
 pub(super) fn noise() -> String {
-    let accepted = Accepted::read();
+    let accepted = Accepted::read("");
     let mut rows = Vec::new();
     for temperature in ["1.0", "0.7", "0.3"] {
         for drafts in [1, 2, 4, 8] {
@@ -128,4 +129,49 @@ pub(super) fn noise() -> String {
         "`exact-match` of these",
     ];
     table(head, rows.into_iter())
+}
+
+/// Four drafts of one target, from the least overlap to the largest.
+pub(super) fn pairs() -> String {
+    let (mut rows, mut above, mut cells) = (Vec::new(), 0, 0);
+    for pair in ["draft", "skip-25", "q4-64", "skip-29"] {
+        let accepted = Accepted::read(&format!("{pair}/"));
+        for temperature in ["1.0", "0.7", "0.3"] {
+            for drafts in [1, 2, 4, 8] {
+                let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+                let others = [
+                    of("with-replacement", "rrs"),
+                    of("with-replacement", "gls"),
+                    of("without-replacement", "shared-gumbel"),
+                    of("with-replacement", "importance"),
+                    of("greedy", "α*, the optimum"),
+                ];
+                let strata = of("stratified", "level-4");
+                if drafts > 1 {
+                    cells += 1;
+                    above += usize::from(others.iter().all(|other| *other <= strata));
+                }
+                let [rrs, gls, one, best, greedy] = others;
+                let place = short(format!("{}, {drafts}", temperature.trim_end_matches(".0")));
+                let row = [pair.to_owned(), place, rrs, gls, one, best, greedy];
+                let [a, b, c, d, e, f, g] = row;
+                rows.push([a, b, c, d, e, f, g, format!("**{strata}**")]);
+            }
+        }
+    }
+    let head = [
+        "draft",
+        "T, drafts",
+        "`rrs`",
+        "`gls`",
+        "`shared-gumbel`",
+        "`importance`, α\\* of i.i.d. drafts",
+        "α\\* of `greedy` drafts",
+        "**strata, level-4**",
+    ];
+    let said = format!(
+        "\nDraft strata and verify them by `level-4`: nothing else here accepts more, to three digits, in {above} of {cells} rows with \
+         two drafts or more.\n"
+    );
+    said + &table(head, rows.into_iter())
 }
