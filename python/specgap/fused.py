@@ -1,7 +1,7 @@
 """Stratified drafts and rejection by level as kernels: one program a row, in Triton.
 
-The functions of :mod:`specgap.kernels` of the same names with ``straddle="independent"``, and recursive
-rejection written in the same way. A stratum touches its own tokens only. A draft is tested before its pass
+The functions of :mod:`specgap.kernels` of the same names with ``straddle="independent"``, recursive
+rejection written in the same way, and shared noise that no memory holds (:func:`race`). A stratum touches its own tokens only. A draft is tested before its pass
 is made, so that a row whose draft is accepted makes no further pass: most rows read little. Random numbers
 are arguments, even in [0, 1). Rows are ``[B, V]``, contiguous, in single precision, each normalised.
 
@@ -18,7 +18,8 @@ Errors: ``ImportError`` without Triton; ``ValueError`` where shapes do not fit. 
 Time, O(V) a program: to draft, a row is read once for each certain token and three or four times besides; to
 verify, a stratum once a level as long as its draft is rejected, and a row twice to draw from what is left.
 Exactness: single precision; 13 of 8,192 rows of up to 40,000 tokens came out otherwise than in double precision.
-What the verifier accepts is of the cuts that it is handed. Run on an H100 and an H200 with Triton 3.6.
+What the verifier accepts is of the cuts that it is handed. Run on an H100 and an H200 with Triton 3.6, but for
+:func:`race`, which Triton's interpreter alone has run.
 """
 
 from __future__ import annotations
@@ -380,6 +381,46 @@ def _independent(q, coins, drafts, size, n: tl.constexpr, BLOCK: tl.constexpr, P
     tl.store(drafts + at * n + points, token, mask=points < n)
 
 
+@triton.jit
+def _exponential(seed, x):
+    return -tl.log(1.0 - tl.rand(seed, x))
+
+
+@triton.jit
+def _noise(seeds, noise, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64)
+    seed = tl.load(seeds + at)
+    for start in range(0, size, BLOCK):
+        x = start + tl.arange(0, BLOCK)
+        tl.store(noise + at * size + x, _exponential(seed, x), mask=x < size)
+
+
+@triton.jit
+def _race(row, seeds, tokens, size, n: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64)
+    row += at * size
+    seed = tl.load(seeds + at)
+    lanes = tl.arange(0, BLOCK)
+    last = -1.0
+    before = -1
+    i = 0
+    while i < n:
+        least = tl.full([BLOCK], float("inf"), tl.float32)
+        token = tl.full([BLOCK], 2147483647, tl.int32)
+        for start in range(0, size, BLOCK):
+            x = start + lanes
+            weight = tl.load(row + x, mask=x < size, other=0.0)
+            clock = _exponential(seed, x) / tl.where(weight > 0.0, weight, 1.0)
+            later = (clock > last) | ((clock == last) & (x > before))
+            first = (weight > 0.0) & later & (clock < least)
+            least = tl.where(first, clock, least)
+            token = tl.where(first, x, token)
+        last = tl.min(least, 0)
+        before = tl.min(tl.where(least == last, token, 2147483647), 0)
+        tl.store(tokens + at * n + i, tl.where(last < float("inf"), before, -1))
+        i += 1
+
+
 #: Tokens of a row that a program reads at once, and its warps.
 BLOCK, WARPS = 2048, 8
 
@@ -470,3 +511,23 @@ def verify_rrs(p: Any, q: Any, drafts: Any, coins: Any) -> tuple[Any, Any]:
         p, q, drafts, coins, left, tokens, slots, size, n=n, BLOCK=_block(size), num_warps=WARPS
     )
     return tokens, slots
+
+
+def noise(seeds: Any, size: int) -> Any:
+    """The noise ``[B, size]`` of :func:`race`, -log(1 - u) of Philox's even numbers by seed and token."""
+    found = torch.empty((seeds.shape[0], size), dtype=torch.float32, device=seeds.device)
+    _noise[(seeds.shape[0],)](seeds, found, size, BLOCK=_block(size), num_warps=WARPS)
+    return found
+
+
+def race(rows: Any, seeds: Any, n: int = 1) -> Any:
+    """The n tokens ``[B, n]`` that come first where each has its noise over its probability for a clock, -1
+    behind the last: of rows q the drafts, of rows p with the same ``seeds`` ``[B]``, whole numbers, one a position
+    of a request, the next token, as :func:`specgap.kernels.shared_gumbel` of :func:`noise`. A draft is accepted if
+    it is that token. The noise is in no memory; a row is read n times."""
+    batch, size = _rows(n, 1, rows[:, :1].contiguous(), rows=rows)
+    if tuple(seeds.shape) != (batch,) or seeds.dtype.is_floating_point or not seeds.is_contiguous():
+        raise ValueError(f"seeds are no contiguous [{batch}] of whole numbers")
+    tokens = torch.empty((batch, n), dtype=torch.int64, device=rows.device)
+    _race[(batch,)](rows, seeds, tokens, size, n=n, BLOCK=_block(size), num_warps=WARPS)
+    return tokens

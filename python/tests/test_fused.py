@@ -58,9 +58,19 @@ for trial, (size, n) in enumerate([(7, 3), (600, 4), (300, 2), (3, 4), (40, 5), 
         if slot < 0:
             token = int(torch.searchsorted(left.cumsum(0), few[row, -1].double(), right=True))
         assert (int(tokens[row]), int(slots[row])) == (token, slot), (size, n, row)
+    seeds = torch.arange(6) + 100 * trial
+    noise = fused.noise(seeds, size)
+    expected = kernels.shared_gumbel(p, q, noise, n)
+    assert torch.equal(fused.race(q, seeds, n), expected[0]), (size, n)
+    assert torch.equal(fused.race(p, seeds)[:, 0], expected[1]), (size, n)
+    # Even numbers, of each token and seed its own.
+    assert (noise >= 0).all() and noise.unique().numel() > 0.99 * noise.numel(), (size, n)
+    if trial == 1:
+        assert abs(float(noise.mean()) - 1) < 0.1 and abs(float((-noise).exp().mean()) - 0.5) < 0.03
 assert 5 < accepted < 35, accepted
 for wrong in (lambda: fused.draft_strata(q.double(), 1, first), lambda: fused.draft_strata(q, 17, coins(6, 17)),
-              lambda: fused.verify_level(p, q, drafts, cuts, first)):
+              lambda: fused.verify_level(p, q, drafts, cuts, first), lambda: fused.race(q, seeds[:2]),
+              lambda: fused.race(q, seeds.float())):
     try:
         wrong()
     except ValueError:
