@@ -1,11 +1,11 @@
 """Stratified drafts and rejection by level as kernels: one program a row, in Triton.
 
-The functions of :mod:`specgap.kernels` of the same names with ``straddle="independent"``, recursive
-rejection written in the same way, and shared noise that no memory holds (:func:`race`). A stratum touches its own tokens only. A draft is tested before its pass
-is made, so that a row whose draft is accepted makes no further pass: most rows read little. Random numbers
-are arguments, even in [0, 1). Rows are ``[B, V]``, contiguous, in single precision, each normalised.
-
-What the drafting kernel cut is handed on in :class:`Cuts`; the verifier never cuts a row anew.
+The functions of :mod:`specgap.kernels` of the same names with ``straddle="independent"``, recursive rejection
+written in the same way, and shared noise that no memory holds (:func:`race`). A stratum touches its own tokens
+only. A draft is tested before its pass is made, so that a row whose draft is accepted makes no further pass: most
+rows read little. Random numbers are arguments, even in [0, 1). Rows are ``[B, V]``, contiguous, in single
+precision, each normalised. What the drafting kernel cut is handed on in :class:`Cuts`; the verifier never cuts a
+row anew.
 
 >>> import torch
 >>> from specgap import fused
