@@ -24,7 +24,7 @@ mod results;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use results::{Row, Span};
+use results::{Row, Span, peak};
 use specgap::distribution::Softmax;
 use specgap::gap::{Settings, SlowRates, SolvedPlans, measure};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position};
@@ -43,18 +43,6 @@ const DRAFTS: [usize; 3] = [2, 3, 4];
 
 /// The least that any report must do.
 const LIMIT: &str = "reading and one softmax each";
-
-/// Peak resident memory in MiB; Linux says it.
-fn peak() -> String {
-    std::fs::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|status| {
-            let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-            let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-            Some(format!("{:.0} MiB", kibibytes / 1024.0))
-        })
-        .unwrap_or_else(|| "unknown".to_owned())
-}
 
 /// Full rows, Zipf-like with noise that p and q share and noise that they do not.
 fn generate(path: &Path) -> Result<(), Box<dyn Error>> {

@@ -125,6 +125,20 @@ pub fn write(
     Ok(())
 }
 
+/// Peak resident memory in MiB; Linux says it.
+// Not all benches tell it.
+#[allow(dead_code)]
+pub fn peak() -> String {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+            let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+            Some(format!("{:.0} MiB", kibibytes / 1024.0))
+        })
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
 /// The processor in words, without the name of the host; Linux says it.
 fn machine() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
