@@ -24,7 +24,7 @@ mod results;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use results::{Row, Span, peak};
+use results::{Row, peak};
 use specgap::distribution::Softmax;
 use specgap::gap::{Settings, SlowRates, SolvedPlans, measure};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position};
@@ -155,16 +155,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 peak()
             );
             let (speed, ratio) = (1.0 / each, least / each);
-            rows.push(Row {
-                row: what.to_owned(),
-                way: "specgap".to_owned(),
-                unit: "positions/s".to_owned(),
-                ours: Span(speed, speed),
-                baseline: Some(LIMIT.to_owned()),
-                theirs: None,
-                ratio: Some(Span(ratio, ratio)),
-                note: None,
-            });
+            rows.push(Row::share(what, "positions/s", speed, LIMIT, ratio));
             Ok::<(), Box<dyn Error>>(())
         };
     // The first pass also warms the page cache.

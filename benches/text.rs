@@ -13,7 +13,7 @@ mod results;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use results::{Row, Span, peak};
+use results::{Row, peak};
 use specgap::import::open_tokens;
 use specgap::log::Log;
 use specgap::replay::{LengthSettings, Policy, Texts, measure_lengths};
@@ -74,16 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             100.0 * ratio,
             peak()
         );
-        rows.push(Row {
-            row: what.to_owned(),
-            way: "specgap".to_owned(),
-            unit: "tokens/s".to_owned(),
-            ours: Span(speed, speed),
-            baseline: Some(LIMIT.to_owned()),
-            theirs: None,
-            ratio: Some(Span(ratio, ratio)),
-            note: None,
-        });
+        rows.push(Row::share(what, "tokens/s", speed, LIMIT, ratio));
         Ok::<(), Box<dyn Error>>(())
     };
     let logs: [Log; 1] = [log];

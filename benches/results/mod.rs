@@ -57,6 +57,24 @@ pub struct Row {
     pub note: Option<String>,
 }
 
+impl Row {
+    /// A speed of specgap's as a share of a limit's.
+    // Not all benches have one.
+    #[allow(dead_code)]
+    pub fn share(what: &str, unit: &str, speed: f64, limit: &str, share: f64) -> Self {
+        Self {
+            row: what.to_owned(),
+            way: "specgap".to_owned(),
+            unit: unit.to_owned(),
+            ours: Span(speed, speed),
+            baseline: Some(limit.to_owned()),
+            theirs: None,
+            ratio: Some(Span(share, share)),
+            note: None,
+        }
+    }
+}
+
 /// The least and the greatest of some measurements; twice the same of a single one.
 #[derive(Serialize, Deserialize, Clone, Copy)]
 pub struct Span(pub f64, pub f64);

@@ -425,16 +425,21 @@ def _race(row, seeds, tokens, size, n: tl.constexpr, BLOCK: tl.constexpr):
 BLOCK, WARPS = 2048, 8
 
 
-def _rows(n: int, coins: int, given: Any, **rows: Any) -> tuple[int, int]:
+def _rows(n: int, **rows: Any) -> tuple[int, int]:
     if not 1 <= n <= 16:
         raise ValueError(f"n = {n} drafts, not 1 to 16")
     shape = next(iter(rows.values())).shape
     for name, value in rows.items():
         if value.ndim != 2 or value.shape != shape or value.dtype != torch.float32 or not value.is_contiguous():
             raise ValueError(f"{name} is no contiguous [B, V] of float32 of the shape {tuple(shape)}")
-    if tuple(given.shape) != (shape[0], coins) or given.dtype != torch.float32 or not given.is_contiguous():
-        raise ValueError(f"coins are no contiguous [{shape[0]}, {coins}] of float32")
     return int(shape[0]), int(shape[1])
+
+
+def _rows_and_coins(n: int, coins: int, given: Any, **rows: Any) -> tuple[int, int]:
+    batch, size = _rows(n, **rows)
+    if tuple(given.shape) != (batch, coins) or given.dtype != torch.float32 or not given.is_contiguous():
+        raise ValueError(f"coins are no contiguous [{batch}, {coins}] of float32")
+    return batch, size
 
 
 @cache
@@ -449,7 +454,7 @@ def _block(size: int) -> int:
 def draft_strata(q: Any, n: int, coins: Any) -> tuple[Any, Cuts]:
     """Drafts [B, n], as :func:`specgap.kernels.draft_strata` with independent strata, -1 where a row has
     fewer tokens; and how the rows were cut. ``coins`` [B, n]."""
-    batch, size = _rows(n, n, coins, q=q)
+    batch, size = _rows_and_coins(n, n, coins, q=q)
     drafts = torch.full((batch, n), -1, dtype=torch.int64, device=q.device)
     whole = [torch.zeros((batch, n), dtype=torch.int32, device=q.device) for _ in range(2)]
     shares = [torch.zeros((batch, n), dtype=torch.float32, device=q.device) for _ in range(2)]
@@ -477,7 +482,7 @@ def verify_level(
     """Tokens [B], and which draft each is, or -1. ``coins`` [B, passes n + 1], as
     :func:`specgap.kernels.verify_level` takes them."""
     n = drafts.shape[1]
-    batch, size = _rows(n, len(levels) * n + 1, coins, p=p, q=q)
+    batch, size = _rows_and_coins(n, len(levels) * n + 1, coins, p=p, q=q)
     left, law = torch.empty_like(p), torch.empty_like(q)
     tokens, slots = (torch.empty(batch, dtype=torch.int64, device=p.device) for _ in range(2))
     # The shares at the cuts are used up.
@@ -492,7 +497,7 @@ def verify_level(
 
 def draft_independent(q: Any, n: int, coins: Any) -> Any:
     """n draws from each row of q, [B, n]. ``coins`` [B, n]."""
-    batch, size = _rows(n, n, coins, q=q)
+    batch, size = _rows_and_coins(n, n, coins, q=q)
     drafts = torch.empty((batch, n), dtype=torch.int64, device=q.device)
     block = min(_block(size), 1024)
     points = max(8, triton.next_power_of_2(n))
@@ -504,7 +509,7 @@ def verify_rrs(p: Any, q: Any, drafts: Any, coins: Any) -> tuple[Any, Any]:
     """Recursive rejection of independent drafts. Tokens [B], and which draft each is, or -1.
     ``coins`` [B, n + 1]: one for each draft, and one for the draw from what is left."""
     n = drafts.shape[1]
-    batch, size = _rows(n, n + 1, coins, p=p, q=q)
+    batch, size = _rows_and_coins(n, n + 1, coins, p=p, q=q)
     left = torch.empty_like(p)
     tokens, slots = (torch.empty(batch, dtype=torch.int64, device=p.device) for _ in range(2))
     _recursive[(batch,)](
@@ -525,7 +530,7 @@ def race(rows: Any, seeds: Any, n: int = 1) -> Any:
     behind the last: of rows q the drafts, of rows p with the same ``seeds`` ``[B]``, whole numbers, one a position
     of a request, the next token, as :func:`specgap.kernels.shared_gumbel` of :func:`noise`. A draft is accepted if
     it is that token. The noise is in no memory; a row is read n times."""
-    batch, size = _rows(n, 1, rows[:, :1].contiguous(), rows=rows)
+    batch, size = _rows(n, rows=rows)
     if tuple(seeds.shape) != (batch,) or seeds.dtype.is_floating_point or not seeds.is_contiguous():
         raise ValueError(f"seeds are no contiguous [{batch}] of whole numbers")
     tokens = torch.empty((batch, n), dtype=torch.int64, device=rows.device)

@@ -1,7 +1,7 @@
 //! Every draft has a noise of its own, and the target has all of them.
 
 use super::shared_gumbel::race::{Race, Terms, integral};
-use super::shared_gumbel::{EXACT_SUM_BITS, least, of_masses, output_of_noise, subsets, verdict};
+use super::shared_gumbel::{EXACT_SUM_BITS, last_of, of_masses, output_of_noise, subsets, verdict};
 use super::token_rule::of_problem;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, RrsWoSettings, Verdict, Verifier,
@@ -87,11 +87,7 @@ impl Gls {
             self.draft.probabilities(),
         );
         let rates = rates_of_several_noises(rows, self.problem.drafts(), self.width);
-        match rates.last() {
-            // Tokens that `f64` takes for none may be all that is drawn.
-            Some(rate) if least(&self.draft) > 0.0 => rate.clone(),
-            _ => Known::rate(0.5, 0.0, 1.0),
-        }
+        last_of(&rates, &self.draft)
     }
 
     /// P(output w, these drafts) for every w: with the race of each draft as the one that gave the

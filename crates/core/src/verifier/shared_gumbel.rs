@@ -108,11 +108,7 @@ impl SharedGumbel {
             self.draft.probabilities(),
         );
         let rates = SharedNoise::new(rows).rates(self.problem.drafts(), self.width, MOST_TOKENS);
-        match rates.last() {
-            // Tokens that `f64` takes for none may be all that is left to draw.
-            Some(rate) if least(&self.draft) > 0.0 => rate.clone(),
-            _ => Known::rate(0.5, 0.0, 1.0),
-        }
+        last_of(&rates, &self.draft)
     }
 
     /// The law given a tuple, in fractions.
@@ -120,6 +116,15 @@ impl SharedGumbel {
         let (p, q) = of_problem(&self.problem);
         let masses = Race::new(&p, &q, tuple).map(|race| race.masses(&p));
         of_masses(p, tuple, masses)
+    }
+}
+
+/// The last of some rates, where `f64` has every token of q.
+pub(super) fn last_of(rates: &[Known], draft: &Draft) -> Known {
+    match rates.last() {
+        // Tokens that `f64` takes for none may be all that is left to draw.
+        Some(rate) if least(draft) > 0.0 => rate.clone(),
+        _ => Known::rate(0.5, 0.0, 1.0),
     }
 }
 
@@ -199,7 +204,7 @@ pub(super) fn verdict(
     }
 }
 
-pub(super) fn least(row: &Distribution) -> f64 {
+fn least(row: &Distribution) -> f64 {
     let all = row.probabilities().iter().enumerate();
     let positive = all.filter(|(token, _)| row.is_positive(*token));
     positive.fold(1.0, |least, (_, &mass)| least.min(mass))

@@ -141,12 +141,7 @@ impl<'a> Lift<'a> {
                 for (owed, flow) in owed[at].iter_mut().zip(&step.flow) {
                     *owed = owed.minus(&share.times(flow));
                 }
-                let tokens = node
-                    .children
-                    .iter()
-                    .map(|&child| nodes[child].prefix.last());
-                let tuple: Option<Vec<u32>> = tokens.map(|token| Some(*token? as u32)).collect();
-                let accepted = step.accepted.get(&tuple?)?;
+                let accepted = step.accepted.get(&node.tuple(nodes)?)?;
                 for (&child, accepted) in node.children.iter().zip(accepted) {
                     scores[child] = share.times(accepted);
                 }

@@ -5,10 +5,9 @@ use super::family::Family;
 use super::layers::{Lift, rules};
 use super::text::Pair;
 use super::traversal::{
-    Grown, Next, Rounds, draft, each_free, each_model, each_tree, following, texts, tuples,
+    Grown, LAWS, Next, Rounds, draft, each_free, each_model, each_tree, following, texts, tuples,
 };
 use super::{Claim, Finding};
-use specgap_core::scheme::SchemeName;
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 
@@ -91,10 +90,8 @@ fn see(
     };
     passed.selected = Some(selected(lift, &own.prefix, count)?);
     path.push(passed);
-    let tokens = own.children.iter().map(|&child| nodes[child].prefix.last());
-    let tuple: Option<Vec<u32>> = tokens.map(|token| Some(*token? as u32)).collect();
     let step = lift.step(&own.prefix, count, &Rational::one())?;
-    let mut chosen = step.accepted.get(&tuple?)?.clone();
+    let mut chosen = step.accepted.get(&own.tuple(nodes)?)?.clone();
     let free = Rational::total(&chosen).complement();
     chosen[0].gain(&free);
     for (&child, share) in own.children.iter().zip(&chosen) {
@@ -169,12 +166,6 @@ fn lossless(finding: &mut Finding) {
 
 /// Numbers of children by depth.
 const WIDTHS: [&[usize]; 5] = [&[2], &[2, 1], &[1, 2], &[2, 2], &[2, 1, 1]];
-
-const LAWS: [SchemeName; 3] = [
-    SchemeName::WITH_REPLACEMENT,
-    SchemeName::STRATIFIED,
-    SchemeName::STRATIFIED_INDEPENDENT,
-];
 
 fn above_recursion(finding: &mut Finding) {
     let mut family = Family::new(3212);

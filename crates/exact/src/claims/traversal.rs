@@ -96,6 +96,15 @@ impl Grown {
             children: Vec::new(),
         }]
     }
+
+    /// The tokens of its children.
+    pub(super) fn tuple(&self, nodes: &[Self]) -> Option<Vec<u32>> {
+        let tokens = self
+            .children
+            .iter()
+            .map(|&child| nodes[child].prefix.last());
+        tokens.map(|token| Some(*token? as u32)).collect()
+    }
 }
 
 /// The node that is expanded next, and with how many children.
@@ -348,7 +357,7 @@ const TREES: [(&str, usize); 6] = [
     ("[[0],[1],[0,0],[0,1],[0,2]]", 3),
 ];
 
-const LAWS: [SchemeName; 3] = [
+pub(super) const LAWS: [SchemeName; 3] = [
     SchemeName::WITH_REPLACEMENT,
     SchemeName::STRATIFIED,
     SchemeName::STRATIFIED_INDEPENDENT,

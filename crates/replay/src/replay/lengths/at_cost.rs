@@ -72,7 +72,7 @@ impl Measurement<'_> {
 
     /// Returns what is best at each cost, each chosen on every other prompt: a fixed length, and the
     /// parameter of every other family whose drafts are known.
-    pub(super) fn at_costs(&self, timings: &[&Timings], played: &[Played]) -> Vec<AtCost> {
+    pub(super) fn at_costs(&self, timings: &[Timings], played: &[Played]) -> Vec<AtCost> {
         // A choice by the middles of wide bounds is none.
         if self.is_wide {
             return Vec::new();

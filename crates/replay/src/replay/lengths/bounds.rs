@@ -62,11 +62,12 @@ impl Measurement<'_> {
     }
 
     fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
-        self.coin_blind_each(&[timings], verifier).swap_remove(0)
+        self.coin_blind_each(std::slice::from_ref(timings), verifier)
+            .swap_remove(0)
     }
 
     /// The bound at each of some costs; a text is gone through once.
-    pub(super) fn coin_blind_each(&self, timings: &[&Timings], verifier: ChainRule) -> Vec<Bound> {
+    pub(super) fn coin_blind_each(&self, timings: &[Timings], verifier: ChainRule) -> Vec<Bound> {
         let longest = self.texts.texts.iter().map(|text| text.places.len()).max();
         let costs = timings.iter().map(|timings| {
             let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);

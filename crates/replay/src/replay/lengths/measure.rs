@@ -222,9 +222,8 @@ impl<'a> Measurement<'a> {
             },
             by_group: self.by_group(),
             bounds: self.bounds(&played),
-            by_cost: self.at_costs(&ratios.iter().collect::<Vec<_>>(), &played),
-            at_cost: (self.settings.timings.as_ref())
-                .and_then(|timings| self.at_costs(&[timings], &played).pop()),
+            by_cost: self.at_costs(&ratios, &played),
+            at_cost: (self.at_costs(self.settings.timings.as_slice(), &played)).pop(),
             draft_paths: None,
             entropy_bounds: match self.texts.rows_tell(Some(RolloutList::Entropy)) {
                 true => self.entropy_bounds(),
@@ -314,22 +313,47 @@ impl<'a> Measurement<'a> {
             .map(|&(policy, way)| Played {
                 policy,
                 way,
-                known: Known::FromText,
+                known: self.known(policy),
                 outcomes: vec![Outcome::default(); self.texts.clusters],
             })
             .collect();
-        for texts in self.texts.texts.chunks(TEXTS) {
-            let found: Vec<_> = texts.par_iter().map(of).collect();
-            for (text, found) in texts.iter().zip(&found) {
-                for (played, found) in all.iter_mut().zip(found) {
-                    if let Some((outcome, known)) = found {
-                        played.outcomes[text.cluster].add(outcome);
-                        played.known = played.known.max(*known);
-                    }
+        self.each_text(of, |cluster, found| {
+            for (played, found) in all.iter_mut().zip(found) {
+                if let Some((outcome, known)) = found {
+                    played.outcomes[cluster].add(&outcome);
+                    played.known = played.known.max(known);
                 }
             }
-        }
+        });
         all
+    }
+
+    /// Hands over what each text gives, in their order, with its prompt.
+    fn each_text<T: Send>(
+        &self,
+        of: impl Fn(&Text) -> T + Sync + Send,
+        mut take: impl FnMut(usize, T),
+    ) {
+        for texts in self.texts.texts.chunks(TEXTS) {
+            let found: Vec<T> = texts.par_iter().map(&of).collect();
+            for (text, found) in texts.iter().zip(found) {
+                take(text.cluster, found);
+            }
+        }
+    }
+
+    /// What the logs tell of a policy's drafts.
+    fn known(&self, policy: Policy) -> Known {
+        let list = policy.family.list;
+        if policy.is_set_at_start() {
+            Known::FromText
+        } else if !self.texts.rollouts.is_empty()
+            && list.is_none_or(|list| self.texts.rollouts_have(list))
+        {
+            Known::FromRollouts
+        } else {
+            Known::AtLeast
+        }
     }
 
     /// A policy's rounds along one text, and what is known of their drafts.
@@ -341,16 +365,7 @@ impl<'a> Measurement<'a> {
         coins: &TextCoins,
         along: &AlongText,
     ) -> Option<(Outcome, Known)> {
-        let list = policy.family.list;
-        let mut known = if policy.is_set_at_start() {
-            Known::FromText
-        } else if !self.texts.rollouts.is_empty()
-            && list.is_none_or(|list| self.texts.rollouts_have(list))
-        {
-            Known::FromRollouts
-        } else {
-            Known::AtLeast
-        };
+        let mut known = self.known(policy);
         let unused = |stopped: f64| {
             if policy.stops_before_drawing() {
                 stopped
@@ -408,18 +423,15 @@ impl<'a> Measurement<'a> {
         rounds: impl Fn(&Text) -> Vec<Option<Replay<f64>>> + Sync + Send,
     ) -> Vec<Vec<Outcome>> {
         let mut all = vec![vec![Outcome::default(); self.texts.clusters]; count];
-        for texts in self.texts.texts.chunks(TEXTS) {
-            let found: Vec<_> = texts.par_iter().map(&rounds).collect();
-            for (text, found) in texts.iter().zip(found) {
-                for (outcomes, replay) in all.iter_mut().zip(found) {
-                    if let Some(replay) = replay {
-                        let outcome = &mut outcomes[text.cluster];
-                        outcome.calls += replay.calls;
-                        add_each(&mut outcome.least.rounds, &replay.rounds);
-                    }
+        self.each_text(rounds, |cluster, found| {
+            for (outcomes, replay) in all.iter_mut().zip(found) {
+                if let Some(replay) = replay {
+                    let outcome = &mut outcomes[cluster];
+                    outcome.calls += replay.calls;
+                    add_each(&mut outcome.least.rounds, &replay.rounds);
                 }
             }
-        }
+        });
         all
     }
 

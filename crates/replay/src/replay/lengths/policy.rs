@@ -2,7 +2,7 @@
 
 use super::super::position::TextPosition;
 use super::super::rollouts::{RolledOut, RolloutList};
-use super::coins::TextCoins;
+use super::coins::{OfPlace, TextCoins};
 use specgap_core::rounds::{DraftLength, Drafted, FixedLength, Lengths, Schedule, Stop, StopBy};
 use std::fmt;
 use std::str::FromStr;
@@ -66,26 +66,23 @@ pub struct Family {
     stop: Option<StopRule>,
 }
 
-/// A number of a token.
-type Value = fn(&TextPosition) -> f64;
-
 /// When a family stops: by which number of each token, how these are read, and whether the token at
 /// which it stops was drawn, and is kept.
 #[derive(Clone, Copy, Debug)]
 struct StopRule {
-    value: Value,
+    value: OfPlace<f64>,
     by: StopBy,
     keeps: bool,
 }
 
 /// Stops before a token is drawn.
-const fn before(value: Value, by: StopBy) -> Option<StopRule> {
+const fn before(value: OfPlace<f64>, by: StopBy) -> Option<StopRule> {
     let keeps = false;
     Some(StopRule { value, by, keeps })
 }
 
 /// Stops after a token, which is kept.
-const fn after(value: Value, by: StopBy) -> Option<StopRule> {
+const fn after(value: OfPlace<f64>, by: StopBy) -> Option<StopRule> {
     let keeps = true;
     Some(StopRule { value, by, keeps })
 }
@@ -341,7 +338,7 @@ impl Policy {
     }
 
     /// When it stops by itself, and by which number of each token.
-    fn stop(self) -> Option<(Value, Stop)> {
+    fn stop(self) -> Option<(OfPlace<f64>, Stop)> {
         let rule = self.family.stop?;
         let stop = Stop {
             by: rule.by,
