@@ -505,3 +505,25 @@ fn every_word_of_first_pages_is_plain_or_explained() {
         "tests/program/plain_words.txt: {unused:?}"
     );
 }
+
+/// Without `-v` a report on the shipped log, or on made ones, is at most 40 lines.
+#[test]
+fn first_screens_have_at_most_forty_lines() {
+    let folder = fixtures();
+    let log = Path::new(ROOT).join("models/logs/smollm2-demo");
+    let log = log.to_str().unwrap();
+    let lines = [
+        format!("length {log}"),
+        format!("length {log} --cost-ratio 0.05"),
+        format!("tree {log} --budget 32"),
+        format!("tree {log} --budget 16 --cost-ratio 0.1"),
+        "audit engine.safetensors --rule token".to_owned(),
+        "counters metrics.txt".to_owned(),
+        "counters metrics.txt --cost-ratio 0.05".to_owned(),
+    ];
+    for line in lines {
+        let run = specgap(folder.path(), line.split(' '));
+        let count = run.out.lines().count();
+        assert!((5..=40).contains(&count), "{line}: {count}\n{}", run.out);
+    }
+}

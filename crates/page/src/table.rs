@@ -37,8 +37,15 @@ pub struct Group {
     pub title: Option<String>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Shown in short texts too. A table without such a group is shown whole.
+    /// Its rows are shown in short texts too. A table without such rows is shown whole.
     pub main: bool,
+}
+
+impl Group {
+    /// True if it has rows that short texts show.
+    pub fn has_main(&self) -> bool {
+        self.main || self.rows.iter().any(|row| row.main)
+    }
 }
 
 /// A row.
@@ -46,6 +53,8 @@ pub struct Group {
 pub struct Row {
     /// Set apart from the others: what they are measured against.
     pub reference: bool,
+    /// Shown in short texts too, whatever its group is.
+    pub main: bool,
     /// One a column; those that are missing at the end are empty.
     pub entries: Vec<Entry>,
 }
@@ -263,8 +272,8 @@ impl Row {
     /// A row of its entries.
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         Self {
-            reference: false,
             entries: entries.into_iter().collect(),
+            ..Self::default()
         }
     }
 

@@ -177,8 +177,11 @@ fn one(out: &mut Text, block: &Block, width: u16, verbose: bool) {
 /// A table with its caption and notes, in parts where it is too wide.
 fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
     let (mut all, brief) = (all.clone(), all.brief);
-    if !verbose && all.groups.iter().any(|group| group.main) {
-        all.groups.retain(|group| group.main);
+    if !verbose && all.groups.iter().any(Group::has_main) {
+        for group in &mut all.groups {
+            group.rows.retain(|row| group.main || row.main);
+        }
+        all.groups.retain(|group| !group.rows.is_empty());
     }
     let mut parts = if natural_width(&all) > usize::from(width) {
         all.split()
@@ -361,9 +364,12 @@ mod tests {
             out.to_string()
         };
         assert!(drawn(&table, false).contains("first"));
-        table.groups[1].main = true;
-        let short = drawn(&table, false);
-        assert!(short.contains("second") && !short.contains("first"));
+        for row in [false, true] {
+            table.groups[1].main = !row;
+            table.groups[1].rows[0].main = row;
+            let short = drawn(&table, false);
+            assert!(short.contains("second") && !short.contains("first"));
+        }
         assert!(drawn(&table, true).contains("first"));
     }
 }

@@ -234,12 +234,17 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     table = table.note(format!("± is half of a 95% interval over {over}."));
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(figure(report).map(Block::Figure));
-    Some(shown(
+    let section = Section::new(
         "lengths",
         "Every draft length",
         "What rounds of k drafts put out, and how that is known.",
         blocks,
-    ))
+    );
+    // Short texts have the lengths by cost alone, if there are any.
+    Some(match report.by_cost.is_empty() {
+        true => section.main(),
+        false => section,
+    })
 }
 
 /// Compares the shortest and the longest length that rounds ran, or that is part of such rounds.

@@ -119,6 +119,8 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         columns.extend(head_below(kind.as_str(), "#K | #speed-up"));
     }
     columns.push(Column::number("oracle, token"));
+    // In short texts the costs that the verdict speaks of.
+    let shown = costs_shown(report);
     let row = |at: &AtCost, given: bool| {
         let mut entries = vec![cost_entry(at, given)];
         let length = |one: &Chosen| {
@@ -140,10 +142,11 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         entries.push(entry(&at.oracle, 2));
         Row {
             reference: given,
+            main: shown.iter().any(|one| std::ptr::eq(*one, at)),
             ..Row::new(entries)
         }
     };
-    let given = report.at_cost.iter().map(|at| row(at, true)).collect();
+    let given: Vec<Row> = report.at_cost.iter().map(|at| row(at, true)).collect();
     // Measured times are another cost than the ratio that they come to.
     let is_given = |at: &AtCost| {
         let given = report.at_cost.as_ref().filter(|_| report.timings.is_none());
@@ -155,7 +158,6 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         brief: true,
         ..Table::new("by-cost", caption, columns)
     };
-    // In short texts the cost that was given, if one was.
     let table = table.main_rows(given);
     table.rows(others.map(|at| row(at, false))).note(
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \

@@ -19,7 +19,7 @@ mod priced;
 mod tables;
 
 use super::replayed;
-use crate::sections::{first_shown, of_table, shown};
+use crate::sections::{first_shown, if_any, of_table, shown};
 use specgap_base::typed;
 use specgap_page::{Block, Page, Section};
 use specgap_replay::replay::{GrownTree, TreeReport};
@@ -29,6 +29,7 @@ pub fn page(report: &TreeReport) -> Page {
     let advises = !report.of.is_off(&report.surprise);
     let sections = [
         what_to_set(report).filter(|_| advises),
+        by_law(report).filter(|_| advises),
         by_budget(report).filter(|_| advises),
         Some(trees(report)),
         priced::section(report).filter(|_| advises),
@@ -57,21 +58,29 @@ pub fn page(report: &TreeReport) -> Page {
 
 fn what_to_set(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
-    let mut blocks = vec![
+    let blocks = [
         Block::Figure(drawing::figure(best)),
         drawing::in_letters(&best.paths),
-        Block::Table(tables::best(report)),
+        Block::Details {
+            summary: "The tree as engines read it".to_owned(),
+            blocks: exports(best),
+        },
     ];
-    blocks.push(Block::Details {
-        summary: "The tree as engines read it".to_owned(),
-        blocks: exports(best),
-    });
     Some(shown(
         "what-to-set",
         "What to set",
         "The best tree within the limits, grown node by node on half of the prompts.",
         blocks,
     ))
+}
+
+fn by_law(report: &TreeReport) -> Option<Section> {
+    of_table(
+        "best-trees",
+        "The best tree by draft law and verifier",
+        "The best tree of each draft law and verifier, grown in the same way.",
+        if_any(tables::best(report)),
+    )
 }
 
 fn by_budget(report: &TreeReport) -> Option<Section> {

@@ -46,12 +46,7 @@ pub(super) fn best(report: &TreeReport) -> Table {
             tree.chosen_on, tree.limits[0], tree.limits[1], tree.reported_on
         )
     });
-    let mut rows: Vec<Row> = rows.collect();
-    let others = rows.split_off(rows.len().min(5));
-    Table::new("best", "The best tree by draft law and verifier", columns)
-        .main_rows(rows)
-        .rows(others)
-        .note(note)
+    Table::new("best", "", columns).rows(rows).note(note)
 }
 
 /// The trees of stratified drafts beside others, by number of tokens.
