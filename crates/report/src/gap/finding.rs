@@ -133,7 +133,7 @@ fn models(report: &GapReport) -> Option<String> {
     }
     let target = name(&metadata.target.as_ref()?.name)?;
     Some(match name(&metadata.draft.as_ref()?.name) {
-        Some(draft) => format!("{draft} drafts for {target}"),
+        Some(draft) => format!("{target} and {draft}"),
         None => target,
     })
 }
