@@ -2,7 +2,7 @@
 //! was.
 
 use crate::made_log::{rows, write_drawn};
-use crate::run::{Run, cases, specgap};
+use crate::run::{ROOT, Run, cases, specgap};
 use serde_json::Value;
 use specgap::replay::TreeReport;
 use std::path::Path;
@@ -66,6 +66,23 @@ fn a_log_becomes_a_folder_of_files() {
     }
     assert!(read("best-tree.svg").starts_with("<svg"));
     assert!(read("report.html").contains("id=\"what-to-set\""));
+}
+
+/// Where draft steps cost time, a tree that grew node by node is too deep: trees within every depth
+/// are tried, and none of a narrower limit is quicker where it is chosen.
+#[test]
+fn the_best_tree_is_as_flat_as_its_time_asks() {
+    let quickest = |depth: usize| {
+        let line = format!(
+            "models/logs/smollm2-chat --trees chain-2 --laws stratified --verifiers level-4 \
+             --budget 16 --max-depth {depth} --cost-ratio 0.1 --format json"
+        );
+        let run = tree(Path::new(ROOT), &line).ok();
+        let report: TreeReport = serde_json::from_str(&run.out).unwrap();
+        report.best[0].speedup_where_chosen.unwrap()
+    };
+    let (flat, any) = (quickest(2), quickest(8));
+    assert!(flat > 1.5 && any > 0.995 * flat, "{flat} {any}");
 }
 
 #[test]

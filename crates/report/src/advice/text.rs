@@ -187,10 +187,13 @@ pub(crate) fn of_tree(change: &Change) -> (bool, String) {
             false,
             format!("has {number} more, less than 1%: not worth it"),
         ),
-        Verdict::Worse => (false, format!("has {number} of a difference to it")),
+        Verdict::Worse => {
+            let less = plus_minus(&change.difference.negated(), 2);
+            (false, format!("has {less} {unit} less than {than}"))
+        }
         Verdict::NotToldApart | Verdict::Open => (
             false,
-            format!("is not told apart from {than}: {number} of a difference"),
+            format!("is not told apart from {than} ({number} more)"),
         ),
     }
 }

@@ -5,7 +5,7 @@ use crate::length::numbers::{cost, decimals, plus_minus};
 use crate::{cautions, replayed};
 use specgap_page::Block;
 use specgap_page::words::{count, counted, percent};
-use specgap_replay::replay::{TreeDifference, TreeReport, tree_changes};
+use specgap_replay::replay::{ReferenceTree, TreeDifference, TreeReport, tree_changes};
 use specgap_statistics::statistics::Estimate;
 
 pub(super) fn title(report: &TreeReport) -> String {
@@ -13,18 +13,23 @@ pub(super) fn title(report: &TreeReport) -> String {
     replayed::title("Draft trees", &report.of, &report.surprise, finding)
 }
 
+/// The tree that engines have, if the verdict names it.
+pub(super) fn named(report: &TreeReport) -> Option<&ReferenceTree> {
+    let is_worth = tree_changes(report).first().map(of_tree);
+    let is_worth = is_worth.is_some_and(|(is_worth, _)| is_worth);
+    report.reference.as_ref().filter(|_| !is_worth)
+}
+
 /// Says what the tree of the first sentence gives: one that engines have, unless the grown one is
 /// told apart from it.
 fn finding(report: &TreeReport) -> Option<String> {
     let best = report.best.first()?;
-    let is_worth = tree_changes(report).first().map(of_tree);
-    let is_worth = is_worth.is_some_and(|(is_worth, _)| is_worth);
     let tokens =
         |estimate: &Estimate| format!("{} tokens for each target call", decimals(estimate.mean, 2));
     if is_open(report) {
         return None;
     }
-    Some(match report.reference.as_ref().filter(|_| !is_worth) {
+    Some(match named(report) {
         Some(theirs) => format!("{} gives {}", theirs.tree, tokens(&theirs.tokens_per_call)),
         None => format!("the grown tree gives {}", tokens(&best.tokens_per_call)),
     })
@@ -146,8 +151,8 @@ fn advice(report: &TreeReport) -> Vec<String> {
                 reference.speedup.as_ref().map_or("", replayed::unsure)
             ),
             format!(
-                "The tree below, grown for this log, {grown}, {difference} on the same prompts, which \
-                 had no say in the choice.{below}"
+                "A tree grown for this log, {grown}, {difference}, on prompts that had no say in the \
+                 choice.{below}"
             ),
         ],
     };
@@ -200,27 +205,27 @@ fn points(report: &TreeReport) -> Vec<String> {
             "{} on {} drafts {} ({}{doubt})",
             tree.verifier,
             tree.scheme,
-            plus_minus(&tree.tokens_per_call, 2),
+            plus_minus(tree.speedup.as_ref().unwrap_or(&tree.tokens_per_call), 2),
             plus_minus(decisive(difference), 2)
         ));
     }
     if !others.is_empty() {
         points.push(format!(
-            "Trees grown the same way of other drafts, in tokens for each target call, and in brackets \
-             the difference to {} on {} drafts on the same prompts{}: {}.",
+            "Trees grown the same way for other drafts, in {}, and in brackets what that is more than of \
+             {} on {} drafts, on the same prompts: {}.",
+            match best.speedup {
+                Some(_) => "times the target's speed",
+                None => "tokens for each target call",
+            },
             best.verifier,
             best.scheme,
-            match best.speedup {
-                Some(_) => ", of speeds",
-                None => "",
-            },
             others.join("; ")
         ));
     }
     if let Some(sequoia) = &best.sequoia {
         points.push(format!(
             "Sequoia's program, from one vector of rates, chooses a tree that accepts {} of its drafts \
-             a round; the tree below accepts {}.",
+             a round; the grown tree accepts {}.",
             plus_minus(&sequoia.expected_accepted_length, 2),
             plus_minus(&best.expected_accepted_length, 2)
         ));

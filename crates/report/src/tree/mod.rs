@@ -19,10 +19,11 @@ mod priced;
 mod tables;
 
 use super::replayed;
-use crate::sections::{first_shown, if_any, of_table, shown};
+use crate::sections::{first_shown, of_table, shown};
 use specgap_base::typed;
+use specgap_core::tree::DraftTree;
 use specgap_page::{Block, Page, Section};
-use specgap_replay::replay::{GrownTree, TreeReport};
+use specgap_replay::replay::TreeReport;
 
 /// The report as a page.
 pub fn page(report: &TreeReport) -> Page {
@@ -58,29 +59,35 @@ pub fn page(report: &TreeReport) -> Page {
 
 fn what_to_set(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
-    let blocks = [
-        Block::Figure(drawing::figure(best)),
-        drawing::in_letters(&best.paths),
+    let named = lead::named(report).and_then(|one| report.trees.get(&one.tree));
+    let picture = named
+        .is_none()
+        .then(|| Block::Figure(drawing::figure(best)));
+    let blocks = picture.into_iter().chain([
+        drawing::in_letters(named.unwrap_or(&best.paths)),
         Block::Details {
             summary: "The tree as engines read it".to_owned(),
-            blocks: exports(best),
+            blocks: exports(named.unwrap_or(&best.paths)),
         },
-    ];
+    ]);
     Some(shown(
         "what-to-set",
         "What to set",
-        "The best tree within the limits, grown node by node on half of the prompts.",
+        "The tree that the verdict names, child by child.",
         blocks,
     ))
 }
 
 fn by_law(report: &TreeReport) -> Option<Section> {
-    of_table(
+    let best = report.best.first()?;
+    let picture = lead::named(report).map(|_| Block::Figure(drawing::figure(best)));
+    let table = Block::Table(tables::best(report));
+    Some(Section::new(
         "best-trees",
         "The best tree by draft law and verifier",
-        "The best tree of each draft law and verifier, grown in the same way.",
-        if_any(tables::best(report)),
-    )
+        "The best tree of each draft law and verifier, made for half of the prompts.",
+        picture.into_iter().chain([table]),
+    ))
 }
 
 fn by_budget(report: &TreeReport) -> Option<Section> {
@@ -92,13 +99,14 @@ fn by_budget(report: &TreeReport) -> Option<Section> {
     )
 }
 
-fn exports(best: &GrownTree) -> Vec<Block> {
+fn exports(paths: &[Vec<usize>]) -> Vec<Block> {
+    let growmap = DraftTree::new(paths.to_vec()).map(|tree| tree.sequoia());
     let json = |value: serde_json::Result<String>| Block::Command(value.unwrap_or_default());
     vec![
         Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
-        json(typed::line(&best.paths)),
+        json(typed::line(&paths)),
         Block::Paragraph("Sequoia's growmap:".to_owned()),
-        json(typed::line(&best.growmap)),
+        json(typed::line(&growmap.ok())),
     ]
 }
 

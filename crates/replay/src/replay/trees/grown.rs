@@ -1,16 +1,70 @@
-//! Trees that are grown on logged texts: the best one within a budget, and that of Sequoia.
+//! Trees that are made for logged texts: the best one within a budget, and that of Sequoia.
 
+use super::super::timings::Timings;
 use super::data::{ByBudget, GrownTree, SequoiaTree};
 use super::grow::{Growth, Limits};
 use super::measure::Measurement;
 use super::outcome::{Along, Half};
 use super::pairs::{Pair, Shares};
+use super::siblings::{SlotRates, SlotTrees};
 use specgap_core::rounds::ChildShares;
 use specgap_core::tree::{AcceptanceRates, DraftTree, best_topology};
 use std::collections::BTreeSet;
 
 /// Budgets whose trees are shown, as far as they are within the limit.
 const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
+
+/// Trees of rising numbers of nodes within one depth.
+struct Family {
+    /// Each with what its last node adds to E\[tau\], and the E\[tau\] that it promises.
+    trees: Vec<(DraftTree, f64, f64)>,
+}
+
+impl Family {
+    fn new(trees: impl Iterator<Item = (DraftTree, f64)>) -> Self {
+        let mut family = Self { trees: Vec::new() };
+        for (tree, promised) in trees {
+            let (nodes, before) =
+                (family.trees.last()).map_or((0, 0.0), |one| (one.0.len(), one.2));
+            if tree.len() > nodes {
+                let last = (promised - before) / (tree.len() - nodes) as f64;
+                family.trees.push((tree, last, promised));
+            }
+        }
+        family
+    }
+
+    fn grown(growth: &Growth) -> Self {
+        let budgets = BUDGETS.into_iter().chain([growth.paths.len()]);
+        let budgets: BTreeSet<usize> = budgets.map(|most| growth.size_within(most)).collect();
+        let tree =
+            |nodes: usize| Some((growth.tree(nodes).ok()?, growth.gains[..nodes].iter().sum()));
+        let mut family = Self::new(budgets.into_iter().filter_map(tree));
+        for (tree, last, _) in &mut family.trees {
+            *last = growth.gains[tree.len() - 1];
+        }
+        family
+    }
+
+    fn by_slot(trees: &SlotTrees, budget: usize) -> Self {
+        let budgets = BUDGETS
+            .into_iter()
+            .filter(|&most| most < budget)
+            .chain([budget]);
+        Self::new(budgets.filter_map(|nodes| Some((trees.tree(nodes).ok()?, trees.value(nodes)))))
+    }
+
+    /// The one that promises the quickest tree, or where no times are known the largest E\[tau\].
+    fn best(all: impl Iterator<Item = Self>, timings: Option<&Timings>) -> Option<Self> {
+        let of = |(tree, _, promised): &(DraftTree, f64, f64)| match timings {
+            Some(timings) => (timings.levels(tree.depth(), tree.len()))
+                .map_or(0.0, |time| (1.0 + promised) / time),
+            None => *promised,
+        };
+        let promise = |family: &Self| family.trees.iter().map(of).fold(0.0, f64::max);
+        all.max_by(|a, b| promise(a).total_cmp(&promise(b)))
+    }
+}
 
 impl Measurement<'_> {
     pub(super) fn grown(&self, pair: &Pair, shares: &Shares) -> Option<(GrownTree, Along)> {
@@ -21,47 +75,47 @@ impl Measurement<'_> {
             branch: pair.branch,
             ..self.settings.limits
         };
-        let growth = Growth::new(self.choosing(shares), limits);
         let timings = self.settings.timings.as_ref();
-        let budgets = BUDGETS.into_iter().chain([growth.paths.len()]);
-        let budgets: BTreeSet<usize> = budgets.map(|most| growth.size_within(most)).collect();
-        let mut by_budget = Vec::new();
-        let mut chosen: Option<(f64, usize, Option<f64>)> = None;
-        for nodes in budgets.into_iter().filter(|&nodes| nodes > 0) {
-            let tree = growth.tree(nodes).ok()?;
-            let shape = tree.shape();
-            let group = self.group(shares, &shape);
-            let (Some(here), Some(there)) =
-                (group.accepted(Half::Chooses), group.accepted(Half::Reports))
-            else {
-                continue;
-            };
-            let speeds = timings.map(|timings| {
-                [Half::Chooses, Half::Reports].map(|half| group.speed(half, timings))
-            });
-            let [speed_here, speed_there] = speeds.unwrap_or([None, None]);
-            // A tree that the times do not reach is not chosen by them.
-            let worth = match timings {
-                Some(_) => speed_here.map(|speed| speed.mean),
-                None => Some(here.mean),
-            };
-            if let Some(worth) = worth
-                && chosen.is_none_or(|best| best.0 < worth)
-            {
-                chosen = Some((worth, nodes, speed_here.map(|speed| speed.mean)));
+        let (mut chosen, mut worth_of_chosen) = (None, f64::NEG_INFINITY);
+        for family in self.families(shares, limits) {
+            let mut by_budget = Vec::new();
+            let mut best = None;
+            for (tree, last_gain, _) in family.trees {
+                let shape = tree.shape();
+                let group = self.group(shares, &shape);
+                let (Some(here), Some(there)) =
+                    (group.accepted(Half::Chooses), group.accepted(Half::Reports))
+                else {
+                    continue;
+                };
+                let speeds = timings.map(|timings| {
+                    [Half::Chooses, Half::Reports].map(|half| group.speed(half, timings))
+                });
+                let [speed_here, speed_there] = speeds.unwrap_or([None, None]);
+                by_budget.push(ByBudget {
+                    nodes: tree.len(),
+                    depth: tree.depth(),
+                    last_gain,
+                    expected_accepted_length_where_chosen: here.mean,
+                    expected_accepted_length: there,
+                    tokens_per_call: group.tokens_per_call(Half::Reports),
+                    speedup: speed_there,
+                });
+                // A tree that the times do not reach is not chosen by them.
+                let speed = speed_here.map(|speed| speed.mean);
+                let worth = if timings.is_some() {
+                    speed
+                } else {
+                    Some(here.mean)
+                };
+                if let Some(worth) = worth.filter(|&worth| worth > worth_of_chosen) {
+                    worth_of_chosen = worth;
+                    best = Some((tree, speed));
+                }
             }
-            by_budget.push(ByBudget {
-                nodes,
-                depth: tree.depth(),
-                last_gain: growth.gains.get(nodes - 1).copied().unwrap_or(0.0),
-                expected_accepted_length_where_chosen: here.mean,
-                expected_accepted_length: there,
-                tokens_per_call: group.tokens_per_call(Half::Reports),
-                speedup: speed_there,
-            });
+            chosen = best.map(|best| (best, by_budget)).or(chosen);
         }
-        let (_, nodes, speedup_where_chosen) = chosen?;
-        let tree = growth.tree(nodes).ok()?;
+        let ((tree, speedup_where_chosen), by_budget) = chosen?;
         let shape = tree.shape();
         let group = self.group(shares, &shape);
         let along = group.along(timings);
@@ -85,6 +139,33 @@ impl Measurement<'_> {
             paths: tree.paths().to_vec(),
         };
         Some((tree, along))
+    }
+
+    /// Trees that may be best: grown node by node, and by slots where what children get depends on
+    /// how many they are. Where draft steps cost time, of either kind those within the depth that
+    /// promises most.
+    fn families(&self, shares: &Shares, limits: Limits) -> Vec<Family> {
+        let timings = self.settings.timings.as_ref();
+        let least = match timings {
+            Some(_) => 1,
+            None => limits.depth,
+        };
+        let within = (least..=limits.depth).map(|depth| Limits { depth, ..limits });
+        let is_nested = self.choosing(shares).all(ChildShares::is_nested);
+        let all = within
+            .clone()
+            .filter(|within| is_nested || within.depth == limits.depth);
+        let grown = all.map(|within| Family::grown(&Growth::new(self.choosing(shares), within)));
+        let grown = Family::best(grown, timings);
+        if is_nested {
+            return grown.into_iter().collect();
+        }
+        let rates = SlotRates::new(self.choosing(shares), limits);
+        let slots = within.map(|within| Family::by_slot(&rates.best_trees(within), within.budget));
+        grown
+            .into_iter()
+            .chain(Family::best(slots, timings))
+            .collect()
     }
 
     pub(super) fn sequoia(

@@ -141,6 +141,12 @@ impl SlotRates {
     /// # Ok::<(), specgap_core::tree::TopologyError>(())
     /// ```
     pub fn best_tree(&self, limits: Limits) -> Result<(DraftTree, f64), TopologyError> {
+        let trees = self.best_trees(limits);
+        Ok((trees.tree(limits.budget)?, trees.value(limits.budget)))
+    }
+
+    /// [`Self::best_tree`] of every number of nodes within the budget, by one program.
+    pub(super) fn best_trees(&self, limits: Limits) -> SlotTrees {
         let mut levels: Vec<Level> = Vec::with_capacity(limits.depth);
         let mut below = vec![0.0; limits.budget + 1];
         for depth in (0..limits.depth).rev() {
@@ -149,11 +155,29 @@ impl SlotRates {
             levels.push(level);
         }
         levels.reverse();
+        SlotTrees { levels }
+    }
+}
+
+/// The best trees of all numbers of nodes within a depth.
+pub(super) struct SlotTrees {
+    levels: Vec<Level>,
+}
+
+impl SlotTrees {
+    /// The largest E\[tau\] of at most so many nodes.
+    pub(super) fn value(&self, nodes: usize) -> f64 {
+        let most = self.levels.first().and_then(|level| level.most.get(nodes));
+        most.copied().unwrap_or(0.0)
+    }
+
+    /// The tree that has it.
+    pub(super) fn tree(&self, nodes: usize) -> Result<DraftTree, TopologyError> {
         let mut paths = Vec::new();
         // Nodes whose children are still to be laid out, with what is theirs.
-        let mut open = vec![(Vec::new(), limits.budget)];
+        let mut open = vec![(Vec::new(), nodes)];
         while let Some((path, mut nodes)) = open.pop() {
-            let level = levels.get(path.len());
+            let level = self.levels.get(path.len());
             let children = level.and_then(|level| level.children.get(nodes).copied());
             let (Some(level), Some(children)) = (level, children) else {
                 continue;
@@ -166,8 +190,7 @@ impl SlotRates {
                 nodes -= own;
             }
         }
-        let value = below.last().copied().unwrap_or(0.0);
-        Ok((DraftTree::new(paths)?, value))
+        DraftTree::new(paths)
     }
 }
 
