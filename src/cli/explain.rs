@@ -116,8 +116,8 @@ fn exactly<'a>(known: &'a BTreeMap<String, String>, wanted: &str) -> Vec<(&'a st
     })
 }
 
-/// What stands before the names of draft laws and verifiers.
-const KINDS: [&str; 2] = ["scheme", "verifier"];
+/// What stands before the names of draft laws, verifiers and causes of an audit.
+const KINDS: [&str; 3] = ["scheme", "verifier", "cause"];
 
 fn pick(known: &BTreeMap<String, String>, fits: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
     (known.iter())
@@ -190,6 +190,10 @@ fn words() -> BTreeMap<String, String> {
     for rule in RULES {
         let name = format!("verifier {}", rule.name);
         all.entry(name).or_insert_with(|| rule.words.to_owned());
+    }
+    let causes = crate::audit::causes().into_iter();
+    for (name, meaning) in causes.filter(|(name, _)| name.parse::<RuleName>().is_err()) {
+        all.entry(format!("cause {name}")).or_insert(meaning);
     }
     all
 }

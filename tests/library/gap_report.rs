@@ -870,7 +870,7 @@ fn the_first_lines_answer_what_a_reader_asks() {
         for words in [
             "one sampled draft is accepted 62.0 ± 1.0% of the time",
             "rrs 82.9 ± 1.0% (with-replacement), rrs-wo 86.0 ± 1.0% (without-replacement)",
-            "no lossless verifier accepts more than with-replacement 90.0%",
+            "no lossless rule of one position at a time accepts more than with-replacement 90.0%",
             "Usual rules leave 7.1 ± 1.4 (rrs) and 5.0 ± 1.0 (rrs-wo) points; k-seq 2.9 ± 0.6.",
             "greedy leaves nothing.",
             "rrs 1.829 → 1.900 at the optimum (+3.9%)",

@@ -41,7 +41,7 @@ fn fixtures() -> tempfile::TempDir {
 }
 
 /// Commands that print tables, with all that they have to say.
-const LINES: [&str; 17] = [
+const LINES: [&str; 18] = [
     "gap log --cost-ratio 0.1 --out g",
     "gap log -v --drafts 2 --temperature 1 --top-p 0.9 --draft-temperature 0.8,1.2 --out h",
     "gap log other -v --drafts 2,3 --temperature 0.7,1.0 --out i",
@@ -51,6 +51,7 @@ const LINES: [&str; 17] = [
     "paths paths -v --paths 1-3 --length 2 --out p",
     "relaxed log -v",
     "counters metrics.txt -v --cost-ratio 0.05 --out c",
+    "counters metrics.txt -v",
     "audit engine.safetensors --rule token -v --exclude 0.9 --noise 0 --out a",
     "solve single more",
     "solve single more -v",

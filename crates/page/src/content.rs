@@ -278,9 +278,14 @@ pub(super) struct Lead {
 
 impl Lead {
     pub(super) fn of(blocks: &[Block]) -> Self {
+        Self::within(blocks, OPEN_LINES)
+    }
+
+    /// The same where so many lines stand open.
+    pub(super) fn within(blocks: &[Block], open: usize) -> Self {
         let mut lead = Self::default();
         let verdict = (blocks.iter()).position(|block| matches!(block, Block::Paragraph(_)));
-        let mut lines = OPEN_LINES;
+        let mut lines = open;
         let mut fits = || {
             let fits = lines > 0;
             lines = lines.saturating_sub(1);

@@ -1,6 +1,6 @@
 //! A page, or a table alone, as text for a terminal.
 
-use super::content::Lead;
+use super::content::{Lead, OPEN_LINES};
 use super::table::{Group, Table};
 use super::{Block, Page, Section, visible, words};
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets};
@@ -110,7 +110,7 @@ impl Page {
         // What ends with a next step is a first screen.
         let lead = match verbose || self.next.is_empty() {
             true => self.lead.clone(),
-            false => Lead::of(&self.lead).shown(),
+            false => Lead::within(&self.lead, OPEN_LINES + 1).shown(),
         };
         for block in &lead {
             one(&mut out, block, width, verbose);

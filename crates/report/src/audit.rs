@@ -233,6 +233,12 @@ fn lead(report: &AuditReport) -> Vec<Block> {
     let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
     let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
     lead.push(Block::Paragraph(conclusion(report)));
+    if report.is_sampling_assumed {
+        let assumed = "Nothing says how the text was sampled: temperature 1 and no cuts were taken. \
+                       If that is wrong, so is this verdict: give --temperature, --top-k, --top-p, \
+                       --min-p.";
+        lead.push(Block::Caution(assumed.to_owned()));
+    }
     // A page folds no caution away.
     lead.extend(findings(report).into_iter().map(Block::Caution));
     lead.extend(report.surprise.as_ref().map(beside::surprise));

@@ -175,7 +175,11 @@ fn verdict(report: &CountersReport, best: &Best) -> String {
         [] => String::new(),
         _ => format!(" By its range K = {} may be as quick.", others.join(", ")),
     };
-    format!("{set}{how}{alike}{}", of_counts(&report.advice))
+    let doubt = match best.speedup_between {
+        Some([low, _]) if low <= 1.0 => " These counts do not show a gain over not drafting.",
+        _ => "",
+    };
+    format!("{set}{doubt}{how}{alike}{}", of_counts(&report.advice))
 }
 
 /// Shows what a length lies between.
@@ -222,8 +226,8 @@ fn lengths(report: &CountersReport) -> Option<Section> {
         .any(|at| at.acceptance_length.range.is_some())
     {
         table = table.note(
-            "The range is what counts leave open: for coins that belong to a token whatever round it is in \
-             (draft models), and for coins of the place in a round alone, with 1% for heads, which are neither.",
+            "The range is what counts alone leave open for draft models, and within 1% for heads. It is no \
+             confidence interval.",
         );
     }
     let over = if report.served.requests.is_some() {

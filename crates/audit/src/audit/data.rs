@@ -413,6 +413,9 @@ pub struct AuditReport {
     pub lossy_by_design: Option<f64>,
     /// The negative control, if it was asked for.
     pub negative_control: Option<Vec<Tampering>>,
+    /// Nothing said how the text was sampled: temperature 1 and no cuts were taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sampling_assumed: bool,
     /// What the numbers rest on and what was left out.
     pub notes: Vec<String>,
     /// Nothing was refuted, and the negative control did its work.

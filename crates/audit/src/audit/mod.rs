@@ -46,6 +46,7 @@ pub use data::{
 pub use evidence::book::Part;
 pub use model::rule::Rule;
 pub use outcome::Outcome;
+pub use suspects::family::causes;
 pub use verdict::claim::claimed_of;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;

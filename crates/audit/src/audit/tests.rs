@@ -822,6 +822,47 @@ fn broken_engines_are_named() {
     assert!((factor - 0.7).abs() < 0.05, "{cause:?}");
 }
 
+/// An engine that verifies token by token is that, and not block verification that accepts less.
+#[test]
+fn token_verification_is_known_where_block_verification_was_named() {
+    let engine = Simulator {
+        drafts: 5,
+        ..simulator(Rule::TOKEN, None)
+    };
+    let log = simulated(&engine, 20_000, 1.0, EXACT);
+    let report = audited(&log, &Settings::new(Rule::BLOCK));
+    assert_eq!(report.conclusion, Conclusion::LosslessOther);
+    assert_eq!(report.fits.as_deref(), Some("token"));
+    assert!(report.cause.is_none(), "{:?}", report.cause);
+}
+
+/// Two things are wrong: the engine, and the temperature at which it is audited. What does not lose
+/// anything is no cause of a loss.
+#[test]
+fn no_lossless_law_is_the_cause_of_what_is_lossy() {
+    for bug in [
+        "correction-from-q",
+        "correction-from-p",
+        "accepts-everything",
+    ] {
+        let log = simulated(&simulator(Rule::TOKEN, Some(bug)), 3000, 1.5, EXACT);
+        for temperature in [0.6, 0.8, 1.25, 1.6] {
+            let report = audited(
+                &log,
+                &Settings {
+                    claimed: Some(Claimed::at(temperature)),
+                    ..Settings::new(Rule::TOKEN)
+                },
+            );
+            assert_eq!(report.conclusion, Conclusion::Lossy, "{bug} {temperature}");
+            let cause = report
+                .cause
+                .filter(|cause| cause.cure.starts_with("nothing is lost"));
+            assert!(cause.is_none(), "{bug} {temperature}: {cause:?}");
+        }
+    }
+}
+
 /// Each tampered log is refused, or it is said why not.
 #[test]
 fn the_negative_control_plays_every_bug() {

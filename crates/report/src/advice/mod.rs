@@ -125,7 +125,7 @@ fn settings(change: &Change, engine: Option<&Assumed>) -> String {
 /// Says how changes were chosen, where they were.
 fn chosen<'a>(mut changes: impl Iterator<Item = &'a Change>) -> &'static str {
     match changes.any(|change| change.basis == Basis::CrossFitted) {
-        true => " Chosen on each half of the prompts and measured on the other.",
+        true => " The change was chosen on half of the prompts and measured on the others.",
         false => "",
     }
 }

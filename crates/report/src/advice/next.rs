@@ -49,8 +49,8 @@ pub(crate) fn after_gap(report: &GapReport) -> String {
             )
         }
         None => {
-            "log the text too (prompt_id, position, token); then specgap length and tree say how \
-                 much to draft"
+            "log the text too (prompt_id, position, token) and its temperature; then specgap length \
+                 and tree say how much to draft"
                 .to_owned()
         }
     })

@@ -124,8 +124,7 @@ fn possible(report: &GapReport, cells: &[&Cell]) -> Option<String> {
         return None;
     }
     let mut out = format!(
-        "in a position that starts with the target's own law no lossless verifier accepts more than \
-         {}.",
+        "no lossless rule of one position at a time accepts more than {}.",
         listed(&parts)
     );
     let losing = |cell: &&&Cell| usual(cell).is_some_and(|row| !attains(row));
@@ -360,7 +359,9 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
     let is_open = |cell: &&Cell| cell.optimal_acceptance_rate.kind == Kind::Truncated;
     let is_whole = report.logs.iter().any(|log| !log.rest.is_empty()) && !cells.iter().any(is_open);
     if is_whole && (report.served.is_some() || cells.iter().all(|cell| cell.temperature == 0.0)) {
-        parts.push("Rows list some tokens only, and all that is kept is among them.".to_owned());
+        parts.push(
+            "The log lists the likeliest tokens only; with these cuts none is missing.".to_owned(),
+        );
     } else if let Some(truncated) = truncated(report) {
         let half = |estimate: &Estimate| {
             let [low, high] = estimate.truncation.filter(|_| estimate.open().is_none())?;

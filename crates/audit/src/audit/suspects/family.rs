@@ -7,6 +7,7 @@ use crate::audit::model::rule::Rule;
 use serde_json::{Map, Value, json};
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
+use std::collections::BTreeMap;
 
 /// Where a change of p is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,23 @@ fn few<T: Copy>(grid: &[T], every: usize) -> impl Iterator<Item = T> + '_ {
 fn tempered() -> impl Iterator<Item = Change> {
     let factors = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
     factors.map(Change::Temperature)
+}
+
+/// What audits may name as a cause, by its name: what the engine does then, of one size, and what to do.
+#[must_use]
+pub fn causes() -> BTreeMap<&'static str, String> {
+    let mut all = BTreeMap::new();
+    for rule in [Rule::TEXT, Rule::TOKEN, Rule::ONE_HOT, Rule::CARRIED] {
+        let families = Families::of(rule, 3, 2, false);
+        for suspect in &families.suspects {
+            let (words, cure) = (suspect.law.words(), suspect.law.cure());
+            let meaning =
+                || format!("a cause that an audit names. Example: {words}. What to do: {cure}");
+            all.entry(families.names[suspect.family])
+                .or_insert_with(meaning);
+        }
+    }
+    all
 }
 
 impl Families {

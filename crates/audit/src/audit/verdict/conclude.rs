@@ -296,15 +296,23 @@ impl<'a> Weighed<'a> {
     }
 
     /// The strongest, and by how much it beats all others. Where the law of drafts is refuted by
-    /// itself, acceptance and corrections rest on it: only what changes drafts explains it.
+    /// itself, acceptance and corrections rest on it: only what changes drafts explains it, and
+    /// nothing does if what leaves them as they are explains far more. Where outputs are refuted, no
+    /// lossless law explains that.
     pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
-        let drafts = self.drafts_fall();
-        let able = self
-            .candidates
-            .iter()
-            .filter(|one| !drafts || one.changes_drafts());
-        let mut able = able.filter(|one| !one.lossless || self.keeps_so(one));
+        let (drafts, outputs) = (self.drafts_fall(), self.of_outputs >= self.needed());
+        let able = self.candidates.iter();
+        let able = able.filter(|one| !one.lossless || self.keeps_so(one));
+        let able = able.filter(|one| !(outputs && one.lossless && one.law.is_some()));
+        let mut all = able.clone();
+        let mut able = able.filter(|one| !drafts || one.changes_drafts());
         let first = able.next()?;
+        if all
+            .next()
+            .is_some_and(|one| one.log >= first.log + self.needed())
+        {
+            return None;
+        }
         let next = able.next().map_or(0.0, |one| one.log);
         Some((first, first.log - next.max(0.0)))
     }
@@ -693,11 +701,19 @@ pub(crate) fn open(
         open.push("no draft was tested: log drafts and accepted".to_owned());
     }
     match wanted {
-        None if found.looked == 0 => open.push("nothing was looked at: log rows and outputs".to_owned()),
-        Some(tokens) if tokens > 0 => open.push(format!(
-            "departures of {} or more in total variation would not all have been found in {} tokens: about {tokens} more would do",
-            short(settings.exclude), found.looked
-        )),
+        None if found.looked == 0 => {
+            open.push("nothing was looked at: log rows and outputs".to_owned())
+        }
+        Some(tokens) if tokens > 0 => {
+            let own = match found.noises && settings.noise.is_none() {
+                true => ", or --noise 0 if these rows are the engine's own",
+                false => "",
+            };
+            open.push(format!(
+                "{} tokens are too few to find every departure of {} or more in total variation: about {tokens} more would do{own}",
+                found.looked, short(settings.exclude)
+            ));
+        }
         _ => {}
     }
     open

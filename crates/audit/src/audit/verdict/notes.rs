@@ -1,6 +1,6 @@
 //! What an audit took for granted, in words.
 
-use crate::audit::data::{RequestsReport, Settings};
+use crate::audit::data::RequestsReport;
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::opened::Opened;
 
@@ -38,15 +38,8 @@ pub(crate) fn of_requests(requests: &RequestsReport) -> Vec<String> {
     notes
 }
 
-pub(crate) fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
+pub(crate) fn notes(opened: &Opened<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    if settings.claimed.is_none() && opened.log.metadata().sampling.is_none() {
-        notes.push(
-            "the log does not say how it was sampled: temperature 1, no cuts; say so with \
-             --temperature, --top-k, --top-p, --min-p"
-                .to_owned(),
-        );
-    }
     let is_text = opened.rule == Rule::TEXT;
     if opened.log.is_top_heavy() {
         let how = match is_text {
@@ -94,7 +87,7 @@ pub(crate) fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::audit::audit;
-    use crate::audit::data::Claimed;
+    use crate::audit::data::{Claimed, Settings};
     use crate::audit::tests::log;
 
     /// One position of a rule that is lossy, and what is noted of it.
@@ -110,10 +103,12 @@ mod tests {
         assert!(of(Rule::TOKEN).notes.is_empty());
         let silent = crate::audit::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
         let mut settings = Settings::new(Rule::TOKEN);
-        let note = "the log does not say how it was sampled";
-        let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
-        assert!(matches!(&notes(&settings)[..], [one] if one.starts_with(note)));
+        let is_assumed = |settings: &Settings| {
+            let report = audit(&silent, settings, "", &|_| {}).unwrap();
+            report.is_sampling_assumed
+        };
+        assert!(is_assumed(&settings));
         settings.claimed = Some(Claimed::at(1.0));
-        assert!(notes(&settings).is_empty());
+        assert!(!is_assumed(&settings));
     }
 }

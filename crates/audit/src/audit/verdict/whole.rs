@@ -8,7 +8,7 @@ use crate::audit::evidence::steps::Steps;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
-use crate::audit::suspects::family::{Families, Law};
+use crate::audit::suspects::family::{Families, Law, short};
 use crate::audit::verdict::checks::MASKED;
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
@@ -164,7 +164,7 @@ fn audited(
         conclusion = Some(Conclusion::LosslessOther);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
-    let cause = led(&weighed, refuted, numbers);
+    let cause = led(&weighed, refuted, numbers, fits.is_some());
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -281,7 +281,8 @@ impl Said {
             not_comparable: log.metadata().not_comparable.clone(),
             parts,
             lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
-            notes: notes(opened, settings),
+            notes: notes(opened),
+            is_sampling_assumed: settings.claimed.is_none() && log.metadata().sampling.is_none(),
             cause,
             suspects: weighed.listed(),
             capital: Some(weighed.capital()),
@@ -297,13 +298,20 @@ impl Said {
     }
 }
 
-/// Returns what explains the log, and by how much it beats the next.
-fn led(weighed: &Weighed<'_>, refuted: bool, numbers: Option<&str>) -> Option<(Candidate, f64)> {
+/// Returns what explains the log, and by how much it beats the next. Where another rule fits, nothing
+/// lossy does.
+fn led(
+    weighed: &Weighed<'_>,
+    refuted: bool,
+    numbers: Option<&str>,
+    fits: bool,
+) -> Option<(Candidate, f64)> {
     if let Some(name) = numbers {
         let own = weighed.candidates.iter().find(|one| one.name == name);
         return own.map(|one| (one.clone(), weighed.needed()));
     }
     let leader = weighed.leader().filter(|_| refuted);
+    let leader = leader.filter(|(one, _)| !fits || one.lossless);
     leader
         .filter(|(one, margin)| *margin >= NAMED && one.name != "outputs-unlike-their-rows")
         .map(|(one, margin)| (one.clone(), margin))
@@ -360,12 +368,15 @@ fn another(
     }
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
+    // Which drafts of a whole chain are kept is no matter of one size, nor of their law.
+    let is_less = |rule: &Rule| settings.rule == Rule::BLOCK && *rule == Rule::TOKEN;
     if leads && !opened.steps.siblings {
-        candidates.clear();
+        candidates.retain(is_less);
     }
     // What drafts are no draws of, no rule that draws them so fits.
     if weighed.drafts_fall() && !opened.steps.siblings {
-        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
+        let draws_none = |rule: &Rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest);
+        candidates.retain(|rule| draws_none(rule) || is_less(rule));
     }
     for rule in candidates {
         let lists = opened.log.is_top_heavy() && rule.needs_full_rows().is_some();
@@ -436,7 +447,7 @@ fn sized(
                     cause
                         .fit
                         .insert(format!("{name}_range"), json!([low, high]));
-                    cause.words = format!("{} ({low} to {high})", cause.words);
+                    cause.words = format!("{} ({} to {})", cause.words, short(low), short(high));
                 }
             }
             if let Some(share) = share {
