@@ -170,7 +170,7 @@ impl AuditArgs {
             (None, None) => Err(CliError::input(
                 &self.log,
                 "has drafts: say by ⟨rule⟩ what the engine says that it does with them, \
-                 such as ⟨rule single⟩, or ⟨rule text⟩ to audit what came out alone",
+                 such as ⟨rule token⟩, or ⟨rule text⟩ to audit what came out alone",
             )),
         }
     }

@@ -5,7 +5,7 @@ use super::topology::{DraftTree, MAX_NODES, TopologyError};
 use specgap_base::typed;
 
 /// The names that [`DraftTree::named`] knows, for messages and help texts.
-pub const NAMES: &str = "chain-K, AxB (A children a node, B levels), prefix-A-B-C (A children of \
+pub const NAMES: &str = "chain-K, AxB (A children a node, B levels), A-B-C or prefix-A-B-C (A children of \
     the root, B of each of these, ...), spechub-binary-D, eagle-25";
 
 /// EAGLE's static tree of 25 draft tokens: `mc_sim_7b_63` of its public code.
@@ -25,7 +25,7 @@ impl DraftTree {
     /// | --- | --- |
     /// | `chain-K` | K drafts one behind the other |
     /// | `AxB` | A children a node, B levels: A + A^2 + .. + A^B drafts |
-    /// | `prefix-A-B-C` | A children of the root, B of each of these, C of each of those: SpecTr's prefix trees |
+    /// | `prefix-A-B-C`, `A-B-C` | A children of the root, B of each of these, C of each of those: SpecTr's prefix trees |
     /// | `spechub-binary-D` | two children a node, D levels: SpecHub's full binary trees, `2xD` |
     /// | `eagle-25` | EAGLE's 25 drafts |
     ///
@@ -62,7 +62,9 @@ impl DraftTree {
         if let Some(depth) = name.strip_prefix("spechub-binary-") {
             return Self::of_widths(2, number(depth)?, &|_| 2);
         }
-        if let Some(widths) = name.strip_prefix("prefix-") {
+        let bare = Some(name)
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_digit()) && name.contains('-'));
+        if let Some(widths) = name.strip_prefix("prefix-").or(bare) {
             let widths: Vec<usize> = widths.split('-').map(number).collect::<Result<_, _>>()?;
             let most = widths.iter().copied().max().unwrap_or(1);
             return Self::of_widths(most, widths.len(), &|depth| widths[depth]);
@@ -144,6 +146,7 @@ mod tests {
             ("4x3", 84, 3),
             ("spechub-binary-5", 62, 5),
             ("prefix-3-2-1", 15, 3),
+            ("3-2-1", 15, 3),
             ("eagle-25", 25, 5),
         ] {
             let tree = DraftTree::named(name).unwrap();

@@ -343,7 +343,7 @@ fn rows_of(
         return refused(
             &format!("{model}_logits"),
             format!(
-                "is missing, and so are {model}_probs and {model}_logprobs; the file has {held}"
+                "is missing, and so are {model}_probs and {model}_logprobs; the file has {held}. Call the {model}'s rows so"
             ),
         );
     };
