@@ -97,7 +97,7 @@ pub(super) fn of<'a>(
 
 /// The best length and the bounds, by cost.
 pub(super) fn by_cost(report: &LengthReport) -> Table {
-    let verifiers: Vec<&str> = report
+    let mut verifiers: Vec<&str> = report
         .by_cost
         .first()
         .map(|at| {
@@ -105,6 +105,10 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
             sampled.map(|one| one.verifier.as_str()).collect()
         })
         .unwrap_or_default();
+    // That of the verdict first: narrow texts have no others.
+    let shown = costs_shown(report);
+    let best = shown.first().and_then(|at| at.first());
+    verifiers.sort_by_key(|name| best.is_none_or(|best| best.verifier != *name));
     let kinds: Vec<Drafts> = (report.by_cost.first())
         .map(|at| {
             let others = at.chosen.iter().filter(|one| one.drafts != Drafts::Sampled);
@@ -119,8 +123,6 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         columns.extend(head_below(kind.as_str(), "#K | #speed-up"));
     }
     columns.push(Column::number("oracle, token"));
-    // In short texts the costs that the verdict speaks of.
-    let shown = costs_shown(report);
     let row = |at: &AtCost, given: bool| {
         let mut entries = vec![cost_entry(at, given)];
         let length = |one: &Chosen| {
