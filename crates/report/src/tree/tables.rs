@@ -95,7 +95,7 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
     report.equal_nodes.iter().map(table).collect()
 }
 
-/// The trees that the best one grew through.
+/// Smaller trees, made as the best one.
 pub(super) fn by_budget(tree: &GrownTree) -> Table {
     let timed = tree.by_budget.iter().any(|row| row.speedup.is_some());
     let columns = [
@@ -127,8 +127,8 @@ pub(super) fn by_budget(tree: &GrownTree) -> Table {
     )
     .rows(rows)
     .note(
-        "Each tree holds the one above. The last gain is what its last token added to E[τ] on the \
-         prompts that choose; all other numbers are from the prompts that had no say. E[τ] is over \
+        "The last gain is what each token more than in the row above adds to E[τ], as the prompts \
+         that choose promise it; all other numbers are from the prompts that had no say. E[τ] is over \
          the positions at which the tree's depth is left, fewer for deeper trees.",
     )
 }

@@ -288,7 +288,7 @@ pub struct ByBudget {
     pub nodes: usize,
     /// Its levels.
     pub depth: usize,
-    /// What the last of them added to E\[tau\], on the prompts that choose.
+    /// What each token more than in the tree before adds to E\[tau\], as the prompts that choose promise.
     pub last_gain: f64,
     /// E\[tau\] on the prompts that choose.
     pub expected_accepted_length_where_chosen: f64,

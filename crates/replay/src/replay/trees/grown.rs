@@ -16,7 +16,7 @@ const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
 
 /// Trees of rising numbers of nodes within one depth.
 struct Family {
-    /// Each with what its last node adds to E\[tau\], and the E\[tau\] that it promises.
+    /// Each with what a node more than in the one before adds to E\[tau\], and the E\[tau\] that it promises.
     trees: Vec<(DraftTree, f64, f64)>,
 }
 
@@ -39,11 +39,7 @@ impl Family {
         let budgets: BTreeSet<usize> = budgets.map(|most| growth.size_within(most)).collect();
         let tree =
             |nodes: usize| Some((growth.tree(nodes).ok()?, growth.gains[..nodes].iter().sum()));
-        let mut family = Self::new(budgets.into_iter().filter_map(tree));
-        for (tree, last, _) in &mut family.trees {
-            *last = growth.gains[tree.len() - 1];
-        }
-        family
+        Self::new(budgets.into_iter().filter_map(tree))
     }
 
     fn by_slot(trees: &SlotTrees, budget: usize) -> Self {
