@@ -56,6 +56,7 @@ _Certificates = tuple[_Floats, _Floats, _Floats, _Floats, NDArray[np.uint8]]
 _Path = str | PathLike[str]
 
 def main(args: Sequence[str]) -> int: ...
+def font() -> bytes: ...
 def alpha(
     p: _Typed,
     q: _Typed,

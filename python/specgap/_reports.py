@@ -9,7 +9,7 @@ import json
 import operator
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -307,18 +307,34 @@ class Table:
 
 
 #: Of pictures.
-_FORMATS = ("svg", "pdf", "tex", "csv")
+_FORMATS = ("svg", "pdf", "tex", "csv", "png")
 
 
 def _no_format(name: str, given: str) -> str:
-    """Why a picture is not written so. Pixels are drawn by other packages."""
-    pixels = given.removeprefix(".").lower() in ("png", "jpg", "jpeg", "webp", "tiff", "gif")
-    cure = (
-        "; for pixels, with the package CairoSVG: cairosvg.svg2png(figure.svg, write_to='x.png', scale=2)"
-        if pixels
-        else ""
-    )
-    return f"{name}: {given!r} is no format of pictures; give svg, pdf, tex or csv{cure}"
+    """Why a picture is not written so."""
+    return f"{name}: {given!r} is no format of pictures; give svg, pdf, tex, csv or png"
+
+
+def _pixels(svg: bytes) -> bytes:
+    """A picture as PNG, two pixels wide for each of its own, in the letters that it has as PDF."""
+    try:
+        import resvg_py
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "pictures as PNG need resvg-py: pip install 'specgap[png]'; svg and pdf need nothing",
+            name="resvg_py",
+        ) from None
+    with tempfile.TemporaryDirectory() as home:
+        font = Path(home) / "DejaVuSans.ttf"
+        font.write_bytes(_native.font())
+        drawn = resvg_py.svg_to_bytes(
+            svg_string=svg.decode(),
+            zoom=2,
+            skip_system_fonts=True,
+            font_files=[str(font)],
+            sans_serif_family="DejaVu Sans",
+        )
+    return bytes(drawn)
 
 
 class Figure:
@@ -349,13 +365,22 @@ class Figure:
         """The numbers that are drawn."""
         return self._made.figure(self.name, "csv").decode()
 
+    @property
+    def png(self) -> bytes:
+        """Pixels, twice as many as the page has: needs the extra ``specgap[png]``."""
+        return self._as("png")
+
+    def _as(self, kind: str) -> bytes:
+        return _pixels(self.svg) if kind == "png" else self._made.figure(self.name, kind)
+
     def savefig(self, path: PathLike) -> Path:
-        """Writes it as the name ends: .svg, .pdf, .tex or .csv."""
+        """Writes it as the name ends: .svg, .pdf, .tex, .csv or .png, which needs the extra
+        ``specgap[png]``."""
         place = Path(path)
         kind = place.suffix.removeprefix(".").lower()
         if kind not in _FORMATS:
             raise Refused(_no_format("path", place.suffix or place.name))
-        place.write_bytes(self._made.figure(self.name, kind))
+        place.write_bytes(self._as(kind))
         return place
 
     def _repr_svg_(self) -> str:
@@ -463,13 +488,13 @@ class Report:
         self, folder: PathLike, formats: str | Sequence[str] = ("svg", "pdf")
     ) -> list[Path]:
         """Writes every picture as ``NAME.svg``, ``.pdf`` (a page with its font inside), ``.tex``
-        (pgfplots) or ``.csv``, without titles, as papers have captions. Nothing else is needed for
-        any of these. Returns the paths."""
+        (pgfplots), ``.csv`` or ``.png``, without titles, as papers have captions. Nothing else is
+        needed for any but ``.png``, which needs the extra ``specgap[png]``. Returns the paths."""
         wanted = _names(formats) or []
         for wrong in [one for one in wanted if one not in _FORMATS]:
             raise Refused(_no_format("formats", wrong))
         made = [
-            (f"{name}.{kind}", self._made.figure(name, kind))
+            (f"{name}.{kind}", self.figure(name)._as(kind))
             for name in self.figures
             for kind in wanted
         ]
@@ -491,7 +516,7 @@ class Report:
         """Writes report.html, report.md, report.json and the pictures, as ``--out`` does: all
         of them or none. Returns the path of report.html.
 
-        For a paper, ``figures`` are formats ("svg", "pdf", "tex"), and ``tables`` too ("latex",
+        For a paper, ``figures`` are formats ("svg", "pdf", "tex", "png"), and ``tables`` too ("latex",
         "csv"), or a dict of formats with the names of tables; ``columns`` and ``digits`` are those
         of :meth:`Table.to_latex`, where tables without such a column keep all."""
         home = Path(folder)
@@ -503,8 +528,11 @@ class Report:
             # A comparison also has those of each log.
             if self.command != "gap" or self.summary is not None:
                 self.table(name)
+        formats = _names(figures) or []
+        # Pixels are made of lines, which are no file then.
+        lines = ["svg"] * ("png" in formats and "svg" not in formats)
         paper = {
-            "figures": _names(figures),
+            "figures": [one for one in formats if one != "png"] + lines,
             "latex": named.get("latex"),
             "csv": named.get("csv"),
             "columns": _names(columns),
@@ -512,7 +540,7 @@ class Report:
         }
         made: list[tuple[Path, Path]] = []
         try:
-            for name, data in self._made.files(paper):
+            for name, data in self._paper(paper, "png" in formats, bool(lines)):
                 place = home / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 handle, temporary = tempfile.mkstemp(prefix=".tmp", dir=place.parent)
@@ -528,6 +556,17 @@ class Report:
             for before, _ in made:
                 before.unlink(missing_ok=True)
         return home / "report.html"
+
+    def _paper(
+        self, paper: dict[str, Any], pixels: bool, alone: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        """Files by name, with ``pixels`` of each picture of a paper too, or with these ``alone``."""
+        for name, data in self._made.files(paper):
+            of_paper = pixels and name.endswith(".svg") and Path(name).name.startswith("figure-")
+            if of_paper:
+                yield f"{name.removesuffix('.svg')}.png", _pixels(data)
+            if not (of_paper and alone):
+                yield name, data
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it says, and the table if it is kept: by its summary, or as it was made."""

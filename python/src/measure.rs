@@ -92,7 +92,7 @@ fn format(name: &str) -> PyResult<FigureFormat> {
         "pdf" => Ok(FigureFormat::Pdf),
         "tex" => Ok(FigureFormat::Tex),
         other => Err(refused(format!(
-            "figures: {other:?} is no format; give svg, pdf or tex"
+            "figures: {other:?} is no format; give svg, pdf, tex or png"
         ))),
     }
 }
