@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,66 @@ from ._paper import escaped, floated, label_of, legend
 from ._sequential import Rivals, called, split
 from .laws import Law
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: Laws of drafts by name.
 LawNames: TypeAlias = "LawName | Sequence[LawName] | None"
 #: Names, and laws of one's own.
 Schemes: TypeAlias = "LawName | Law | Sequence[LawName | Law] | None"
+
+
+class Options(TypedDict, total=False):
+    """Keywords of :func:`gap` about what is measured that the command has too."""
+
+    block_length: int
+    seed: int
+    rrs_wo: str
+    plans: str
+    solve_times: bool
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    cut_order: str | None
+    draft_temperature: float | Sequence[float] | None
+    draft_top_k: int | None
+    draft_top_p: float | None
+    draft_min_p: float | None
+    depth: int | str | Sequence[int] | None
+    paired: bool
+    pool: bool
+
+
+class Measured(Options, total=False):
+    """All of them: what a part of a report is asked."""
+
+    drafts: int | str | Sequence[int] | None
+    temperature: float | Sequence[float] | None
+    schemes: Schemes
+    verifiers: Rivals
+    samples: int
+
+
+class Told(TypedDict, total=False):
+    """Keywords of :func:`gap` about what a report says of what was measured."""
+
+    engine: str | None
+    cost_ratio: float | None
+    timings: PathLike | None
+    baseline: PathLike | None
+    within: float | None
+    junit: PathLike | None
+
+
+class OfFiles(Measured, total=False):
+    """The same of logs by their paths, and how these are read."""
+
+    vocabulary: int | None
+    metadata: Mapping[str, Any] | None
+
+
+class Whole(OfFiles, Told, total=False):
+    """What a report of logs by their paths is asked."""
 #: One log, or several; by name, too.
 Logs: TypeAlias = "LogLike | Sequence[LogLike] | Mapping[str, LogLike]"
 
@@ -170,7 +226,7 @@ class Summary:
         progress: Progress = None,
         vocabulary: int | None = None,
         metadata: Mapping[str, Any] | None = None,
-        **asked: Any,
+        **asked: Unpack[Measured],
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         measured is said as :func:`gap` takes it, and what else its report says in :meth:`report`."""
@@ -210,7 +266,7 @@ class Summary:
         """Positions of its logs that are in no part, in words."""
         return self._native.missing
 
-    def report(self, *, incomplete: bool = False, **given: Any) -> Report:
+    def report(self, *, incomplete: bool = False, **given: Unpack[Told]) -> Report:
         """The report. Positions that are missing are an error unless ``incomplete``. ``given`` are
         ``engine``, ``cost_ratio``, ``timings``, ``baseline``, ``within`` and ``junit`` of :func:`gap`."""
         if self.missing and not incomplete:
@@ -709,12 +765,9 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
 
 
 #: Options of ``gap`` about what a report says of what was measured.
-_SAID = frozenset({"engine", "cost_ratio", "timings", "baseline", "within", "junit"})
+_SAID = frozenset(Told.__annotations__)
 #: Those about what is measured that go to the command line as they are.
-_MEASURED = frozenset(
-    {"block_length", "seed", "rrs_wo", "plans", "solve_times", "top_k", "top_p", "min_p", "cut_order",
-     "draft_temperature", "draft_top_k", "draft_top_p", "draft_min_p", "depth", "paired", "pool"}
-)  # fmt: skip
+_MEASURED = frozenset(Options.__annotations__)
 
 
 def _only(given: Mapping[str, Any], known: frozenset[str], call: str) -> Mapping[str, Any]:
