@@ -27,6 +27,7 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "font",
     "kept_from_leaves",
     "law_for",
     "law_named",

@@ -903,13 +903,14 @@ def gap(
     tables): alpha* = 1 + min over H of P(H) - Q(H), dimensionless, ``enclosed`` at every position;
     where no method finds it, ``between`` has bounds of the mean, which are neither a sample's
     interval nor about tokens that are not listed. Named rules stand there that are lossless for
-    the law. A sampler has no alpha* and is left out, which the report says. Among ``verifiers`` may be
+    the law. Under a sampler rules of your own are drawn, and alpha* is between 0 and 1. Among ``verifiers`` may be
     rules of your own, which stand beside the named ones in tables, pages and JSON, with their gap and
     paired differences; rows must then be full, or be cut to what they list. These are
     :class:`specgap.Sequential`, exact at any vocabulary under laws of independent drafts (of names,
     ``with-replacement`` if nothing else is said); :class:`specgap.Formula`; and functions of
     ``(p, q, drafts, rng)``, summed over all tuples where that takes no more calls than draws would, or
-    else drawn, ``samples`` outputs over all positions, of which intervals hold the noise. The last two stand under each of
+    else drawn, ``samples`` outputs over all positions: marked MC, with what draws leave beside the
+    interval, which holds it. The last two stand under each of
     ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``(name, law)`` asks
     for a law too; named rules stand under every law that is asked for, where they are lossless. ``positions=True`` keeps the table of all positions, which is
     kept in any case if it is small.
