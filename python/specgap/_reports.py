@@ -770,9 +770,11 @@ _SAID = frozenset(Told.__annotations__)
 _MEASURED = frozenset(Options.__annotations__)
 
 
-def _only(given: Mapping[str, Any], known: frozenset[str], call: str) -> Mapping[str, Any]:
+def _only(
+    given: Mapping[str, Any], known: frozenset[str], call: str, meant: Iterable[str] = ()
+) -> Mapping[str, Any]:
     for wrong in sorted(set(given) - known):
-        raise unexpected(call, wrong, known)
+        raise unexpected(call, wrong, {*known, *meant})
     return given
 
 
@@ -800,7 +802,7 @@ def _asked(
         "laws": [],
         # What :func:`_of_logs` completes, which knows how many tokens there are.
         "later": (laws, own, drafts is not None, samples),
-        "measured": _only(measured, _MEASURED, "gap"),
+        "measured": _only(measured, _MEASURED, "gap", Whole.__annotations__),
     }
 
 

@@ -220,8 +220,9 @@ def test_a_baseline_names_what_got_worse(
         sg.gap([log, given["other"]], **ASKED, baseline=baseline)
     with pytest.raises(TypeError, match="report.. got an unexpected keyword argument 'seed'"):
         report.summary and report.summary.report(seed=1)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="gap.. got an unexpected keyword argument 'engine'"):
-        sg.Summary.of(log, engine="vllm")  # type: ignore[call-arg]
+    for wrong, near in (("draft", "drafts"), ("engin", "engine")):
+        with pytest.raises(TypeError, match=f"gap.. got an unexpected keyword argument '{wrong}'; did you mean {near}="):
+            sg.Summary.of(log, **{wrong: 2})  # type: ignore[arg-type]
 
 
 def test_profiles_are_files_of_a_report(
