@@ -21,8 +21,11 @@ from torch.nn.functional import pad
 from ._drafting import Straddle
 from .kernels import _cuts, _onwards
 
-#: Bins of t, of each stratum, and entries of rows that are looked at together.
-_BINS, _ENTRIES = 1024, 1 << 21
+#: Bins of t, of each stratum.
+_BINS = 1024
+#: Entries of rows that are looked at together on the processor, and elsewhere, where it is the number
+#: of small operations that takes the time.
+_ENTRIES, _ENTRIES_OF_DEVICE = 1 << 21, 1 << 24
 #: How often rows are summed at most, and the change in units of rounding that is none.
 _TURNS, _SETTLED = 6, 8
 #: Of each pass: the price [N, 1] below which a token gives nothing, what is above it where it gives all
@@ -247,8 +250,8 @@ def _merged(
                 else cut.passes(sums[0], sums[1], levels)
             )
             rates, total = passes[0].detach(), passes[0].sum()
-        # Where a look costs nothing it ends once no rate moves.
-        if turn and p.device.type == "cpu" and bool(((rates - before).abs() <= least).all()):
+        # One look at the device is less than another turn.
+        if turn and bool(((rates - before).abs() <= least).all()):
             break
         if turn + 1 < _TURNS:
             before, knots = rates, _knots(passes[1]).unflatten(0, (-1, groups))
@@ -273,7 +276,8 @@ class Passed(torch.autograd.Function):  # type: ignore[misc]
         levels: Sequence[float],
         dtype: Any,
     ) -> Any:
-        ctx.step, ctx.dtypes = max(1, _ENTRIES // p.shape[1]), (p.dtype, q.dtype)
+        most = _ENTRIES if p.device.type == "cpu" else _ENTRIES_OF_DEVICE
+        ctx.step, ctx.dtypes = max(1, most // p.shape[1]), (p.dtype, q.dtype)
         parts = zip(p.split(ctx.step), q.split(ctx.step))
         least, wanted = _SETTLED * torch.finfo(dtype).eps, any(ctx.needs_input_grad)
         kept = [_merged(*part, n, straddle, levels, least, wanted) for part in parts]

@@ -663,7 +663,7 @@ def level_rate(
     forward and backward of 16 rows of V = 131,072 and n = 4 took 2.7 times as long as those of
     softmax and ``sum(min(p, q))``, over strata 4.3 times, in one thread of a processor. Kept are two
     bytes a token besides the rows, which are in double precision for strata; some 200 MB more are in
-    use for a while, however many the rows.
+    use for a while, however many the rows. Elsewhere than on a processor it was not timed.
 
     Other arguments, shapes and errors as :func:`alpha_star`, on any device. O(V) a row.
 
