@@ -43,6 +43,14 @@ def k_seq(target, draft, n):
     return sg.torch.k_seq_rate(target, draft, n, logits=True)
 
 
+def level(target, draft, n):
+    return sg.torch.level_rate(target, draft, n, True)
+
+
+def level_of_strata(target, draft, n):
+    return sg.torch.level_rate(target, draft, n, True, law="stratified")
+
+
 def both(rate, target, draft, n):
     target.grad = draft.grad = None
     start = time.perf_counter()
@@ -76,6 +84,8 @@ def main():
     if args.slow:
         jobs["rrs_rate"] = (rrs, part, 4)
         jobs["k_seq_rate"] = (k_seq, part, 4)
+        jobs["level_rate"] = (level, part, 4)
+        jobs["level_rate, strata"] = (level_of_strata, part, 4)
         jobs["alpha_star by a sort in torch"] = (sorted_rows, part, 4)
     least = {name: (float("inf"), float("inf")) for name in jobs}
     for _ in range(args.runs):

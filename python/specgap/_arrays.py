@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import operator
 import os
 from typing import Any, TypeAlias
@@ -168,9 +169,21 @@ def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
     return np.ascontiguousarray(own[0], dtype=np.float32)
 
 
+def _told_apart(prompt_id: Any) -> Any:
+    """Strings as numbers, the same in every process."""
+    if hasattr(prompt_id, "is_cuda") or isinstance(prompt_id, range):
+        return prompt_id
+    names = np.asarray(prompt_id)
+    if names.dtype.kind not in "UO" or not all(isinstance(one, str) for one in names.flat):
+        return prompt_id
+    hashes = [hashlib.blake2b(one.encode(), digest_size=8).digest() for one in names.flat]
+    found = [int.from_bytes(one, "little") >> 1 for one in hashes]
+    return np.array(found, dtype=np.int64).reshape(names.shape)
+
+
 def integers(array: ArrayLike, name: str) -> NDArray[Any]:
-    """Whole numbers, as int32 or int64."""
-    own, dtype = typed(array, name)
+    """Whole numbers, as int32 or int64; of prompts strings too, told apart by 63 bits of a hash."""
+    own, dtype = typed(_told_apart(array) if name == "prompt_id" else array, name)
     if own.dtype.kind not in "iu":
         raise TypeError(f"{name}: has entries of type {dtype}; give whole numbers")
     return own if dtype in ("int32", "int64") else own.astype(np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections.abc import Sequence
@@ -255,7 +254,7 @@ class Drafter:
                 "tokens", b, t,
             )  # fmt: skip
         own = np.where(scored, own, -1)
-        prompts = _wholes(_told(prompt_id), "prompt_id", (batch,))
+        prompts = _wholes(prompt_id, "prompt_id", (batch,))
         places = _places(position, scored)
         # How many tokens follow without a gap, the first included.
         run = np.zeros((batch, length + 1), dtype=np.int64)
@@ -599,20 +598,6 @@ def _refuse_mixture(target: Any, draft: Any) -> None:
             "to the other's device",
             "draft_logits",
         )
-
-
-def _told(prompt_id: Any) -> Any:
-    """Strings as numbers, the same in every process."""
-    if hasattr(prompt_id, "is_cuda") or isinstance(prompt_id, range):
-        return prompt_id
-    names = np.asarray(prompt_id)
-    if names.dtype.kind != "U" and not (
-        names.dtype.kind == "O" and all(isinstance(one, str) for one in names.flat)
-    ):
-        return prompt_id
-    hashes = [hashlib.blake2b(str(one).encode(), digest_size=8).digest() for one in names.flat]
-    found = [int.from_bytes(one, "little") >> 1 for one in hashes]
-    return np.array(found, dtype=np.int64).reshape(names.shape)
 
 
 def _shape(tree: str, depth: int) -> Shape:

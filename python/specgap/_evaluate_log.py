@@ -103,7 +103,7 @@ class LogEvaluation:
         def line(what: str, numbers: Interval) -> str:
             value, low, high = numbers
             half = 0.5 * (high - low)
-            return f"  {what:24}{value:.6f}" + (f" ± {half:.6f}" if half > 0.0 else "")
+            return f"  {what:23} {value:.6f}" + (f" ± {half:.6f}" if half > 0.0 else "")
 
         lines.append(line("acceptance", self.acceptance))
         lines.append(line("alpha*", self.optimal_acceptance))

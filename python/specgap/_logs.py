@@ -218,8 +218,8 @@ class Log:
         **tensors: ArrayLike,
     ) -> Log:
         """A log of arrays, under the names of a log's tensors (docs/reference/log-format.md): target_logits
-        and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
-        position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
+        and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id
+        (strings too), position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
         token_ids, group (names too) ...
 
         Of a draft whose rows depend on where its round began, ``draft_logits`` is [N, K, V]: entry

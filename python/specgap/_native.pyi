@@ -27,6 +27,7 @@ __all__ = [
     "cut_order",
     "draft_rows",
     "drafter",
+    "font",
     "kept_from_leaves",
     "law_for",
     "law_named",
@@ -56,6 +57,7 @@ _Certificates = tuple[_Floats, _Floats, _Floats, _Floats, NDArray[np.uint8]]
 _Path = str | PathLike[str]
 
 def main(args: Sequence[str]) -> int: ...
+def font() -> bytes: ...
 def alpha(
     p: _Typed,
     q: _Typed,

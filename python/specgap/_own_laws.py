@@ -55,7 +55,7 @@ def with_told(
     for name, law in told:
         if isinstance(law, Law):
             if law.is_sampled:
-                raise Refused(f"verifiers: {name}: {_sampled([law])}")
+                raise Refused(f"verifiers: {name}: {_sampled(law)}")
             made = law.known("a report").made
             numbers = [law.n] if law.n is not None else drafts
         else:
@@ -90,12 +90,13 @@ def complete(
 ) -> None:
     """Adds laws, and rules under them and under laws of the table, to what is asked of logs."""
     every = list(laws)
-    every += [law for _, law in rules if isinstance(law, Law) and law not in laws]
+    for _, law in rules:
+        if isinstance(law, Law) and law not in every:
+            every.append(law)
     for one in every:
         _refuse_logs(one, logs)
     vocabulary = min(log.listed for log in logs)
     groups: dict[str, dict[int, Law]] = {}
-    sampled = [law for law in every if law.is_sampled]
     for one in every:
         if one.is_sampled:
             continue
@@ -107,6 +108,12 @@ def complete(
         group[n] = one
     if not drafts_given and groups:
         asked["drafts"] = sorted({n for group in groups.values() for n in group})
+    for one in every:
+        if not one.is_sampled:
+            continue
+        if one.name in groups:
+            raise Refused(f"schemes: {one.name} is there twice; give each law a name (name=..)")
+        groups[one.name] = dict.fromkeys(asked["drafts"], one)
     positions = max(sum(log.positions for log in logs), 1)
     lacks: dict[str, list[tuple[str, str]]] = {}
     for rule, law in rules:
@@ -115,7 +122,7 @@ def complete(
             if asked["schemes"] is not None and law is not None and name not in asked["schemes"]:
                 asked["schemes"].append(name)
             asked["own"].append(_under(rule, name, None, (positions, samples)))
-        found, why = bool(tables), _sampled(sampled)
+        found, why = bool(tables), ""
         for of, group in groups.items():
             if law is not None and law not in group.values():
                 continue
@@ -129,6 +136,9 @@ def complete(
         if not found:
             raise TypeError(f"verifiers: {called(rule)}: {why}")
     for of, group in groups.items():
+        if any(law.is_sampled for law in group.values()):
+            asked["laws"].append((of, "", None, None, lacks.get(of, []), []))
+            continue
         made = {law.known("a report").made for law in group.values()}
         if len(made) > 1:
             raise Refused(
@@ -141,7 +151,6 @@ def complete(
         asked["laws"].append(
             (of, _words(group), made.pop(), _digest(group), lacks.get(of, []), numbered)
         )
-    asked["laws"] += [(law.name, "", None, None, [], []) for law in sampled]
 
 
 def _tables(
@@ -176,11 +185,10 @@ def _refuse_logs(law: Law, logs: Sequence[Log]) -> None:
             )
 
 
-def _sampled(laws: Sequence[Law]) -> str:
-    names = " and ".join(law.name for law in laws)
+def _sampled(law: Law) -> str:
     return (
-        f"drafts of {names} can only be drawn, and a report has no alpha* of them; simulate the rule "
-        f"by evaluate(rule, log, n, scheme=law)"
+        f"drafts of {law.name} can only be drawn, and what a named rule accepts of them is in no table; "
+        f"give a function of (p, q, drafts, rng)"
     )
 
 
@@ -206,18 +214,19 @@ def _under(
 
     def measured(
         p: Floats, q: Floats, n: int, position: int, seed: int
-    ) -> tuple[float, float | None, float | None]:
+    ) -> tuple[float, float | None, float | None, float | None]:
         law: str | Law = of if group is None else group[n]
         p, q = p / p.sum(), q / q.sum()
         shown = law.shown(q, position) if isinstance(law, Law) else q
         assert shown is not None
         if isinstance(rule, Formula):
-            return rule.of(p, shown, n), None, None
+            return rule.of(p, shown, n), None, None, None
         if isinstance(rule, Sequential):
-            return rule._checked(under(rule, law, p, shown, n), n)
+            return *rule._checked(under(rule, law, p, shown, n), n), None
         each = -(-samples // positions)
         # Where that takes no more calls than draws would.
-        if _tuples(law, shown, n, len(p)) <= each:
+        of_draws = isinstance(law, Law) and law.is_sampled
+        if not of_draws and _tuples(law, shown, n, len(p)) <= each:
             try:
                 found = _summed(rule, p, shown, n, law, each)
             except _NotEnumerable:
@@ -227,10 +236,11 @@ def _under(
                 membership, algorithmic = (
                     min(float(one), 1.0) for one in (found.membership, found.algorithmic)
                 )
-                return membership, _said(algorithmic), float(found.total_variation)
+                return membership, _said(algorithmic), float(found.total_variation), None
         drawn = Simulated(rule, law, each)
         drawn.drawn(p, shown, n, position, seed)
-        return drawn.rate(position), _said(drawn.seen[position][1]), None
+        rate, noise = drawn.rate(position)
+        return rate, _said(drawn.seen[position][1]), None, noise
 
     return called(rule), words, of, digest, not of_one_step, measured
 

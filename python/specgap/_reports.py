@@ -9,9 +9,9 @@ import json
 import operator
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,66 @@ from ._paper import escaped, floated, label_of, legend
 from ._sequential import Rivals, called, split
 from .laws import Law
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 #: Laws of drafts by name.
 LawNames: TypeAlias = "LawName | Sequence[LawName] | None"
 #: Names, and laws of one's own.
 Schemes: TypeAlias = "LawName | Law | Sequence[LawName | Law] | None"
+
+
+class Options(TypedDict, total=False):
+    """Keywords of :func:`gap` about what is measured that the command has too."""
+
+    block_length: int
+    seed: int
+    rrs_wo: str
+    plans: str
+    solve_times: bool
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    cut_order: str | None
+    draft_temperature: float | Sequence[float] | None
+    draft_top_k: int | None
+    draft_top_p: float | None
+    draft_min_p: float | None
+    depth: int | str | Sequence[int] | None
+    paired: bool
+    pool: bool
+
+
+class Measured(Options, total=False):
+    """All of them: what a part of a report is asked."""
+
+    drafts: int | str | Sequence[int] | None
+    temperature: float | Sequence[float] | None
+    schemes: Schemes
+    verifiers: Rivals
+    samples: int
+
+
+class Told(TypedDict, total=False):
+    """Keywords of :func:`gap` about what a report says of what was measured."""
+
+    engine: str | None
+    cost_ratio: float | None
+    timings: PathLike | None
+    baseline: PathLike | None
+    within: float | None
+    junit: PathLike | None
+
+
+class OfFiles(Measured, total=False):
+    """The same of logs by their paths, and how these are read."""
+
+    vocabulary: int | None
+    metadata: Mapping[str, Any] | None
+
+
+class Whole(OfFiles, Told, total=False):
+    """What a report of logs by their paths is asked."""
 #: One log, or several; by name, too.
 Logs: TypeAlias = "LogLike | Sequence[LogLike] | Mapping[str, LogLike]"
 
@@ -170,7 +226,7 @@ class Summary:
         progress: Progress = None,
         vocabulary: int | None = None,
         metadata: Mapping[str, Any] | None = None,
-        **asked: Any,
+        **asked: Unpack[Measured],
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         measured is said as :func:`gap` takes it, and what else its report says in :meth:`report`."""
@@ -210,7 +266,7 @@ class Summary:
         """Positions of its logs that are in no part, in words."""
         return self._native.missing
 
-    def report(self, *, incomplete: bool = False, **given: Any) -> Report:
+    def report(self, *, incomplete: bool = False, **given: Unpack[Told]) -> Report:
         """The report. Positions that are missing are an error unless ``incomplete``. ``given`` are
         ``engine``, ``cost_ratio``, ``timings``, ``baseline``, ``within`` and ``junit`` of :func:`gap`."""
         if self.missing and not incomplete:
@@ -307,18 +363,34 @@ class Table:
 
 
 #: Of pictures.
-_FORMATS = ("svg", "pdf", "tex", "csv")
+_FORMATS = ("svg", "pdf", "tex", "csv", "png")
 
 
 def _no_format(name: str, given: str) -> str:
-    """Why a picture is not written so. Pixels are drawn by other packages."""
-    pixels = given.removeprefix(".").lower() in ("png", "jpg", "jpeg", "webp", "tiff", "gif")
-    cure = (
-        "; for pixels, with the package CairoSVG: cairosvg.svg2png(figure.svg, write_to='x.png', scale=2)"
-        if pixels
-        else ""
-    )
-    return f"{name}: {given!r} is no format of pictures; give svg, pdf, tex or csv{cure}"
+    """Why a picture is not written so."""
+    return f"{name}: {given!r} is no format of pictures; give svg, pdf, tex, csv or png"
+
+
+def _pixels(svg: bytes) -> bytes:
+    """A picture as PNG, two pixels wide for each of its own, in the letters that it has as PDF."""
+    try:
+        import resvg_py
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "pictures as PNG need resvg-py: pip install 'specgap[png]'; svg and pdf need nothing",
+            name="resvg_py",
+        ) from None
+    with tempfile.TemporaryDirectory() as home:
+        font = Path(home) / "DejaVuSans.ttf"
+        font.write_bytes(_native.font())
+        drawn = resvg_py.svg_to_bytes(
+            svg_string=svg.decode(),
+            zoom=2,
+            skip_system_fonts=True,
+            font_files=[str(font)],
+            sans_serif_family="DejaVu Sans",
+        )
+    return bytes(drawn)
 
 
 class Figure:
@@ -349,13 +421,22 @@ class Figure:
         """The numbers that are drawn."""
         return self._made.figure(self.name, "csv").decode()
 
+    @property
+    def png(self) -> bytes:
+        """Pixels, twice as many as the page has: needs the extra ``specgap[png]``."""
+        return self._as("png")
+
+    def _as(self, kind: str) -> bytes:
+        return _pixels(self.svg) if kind == "png" else self._made.figure(self.name, kind)
+
     def savefig(self, path: PathLike) -> Path:
-        """Writes it as the name ends: .svg, .pdf, .tex or .csv."""
+        """Writes it as the name ends: .svg, .pdf, .tex, .csv or .png, which needs the extra
+        ``specgap[png]``."""
         place = Path(path)
         kind = place.suffix.removeprefix(".").lower()
         if kind not in _FORMATS:
             raise Refused(_no_format("path", place.suffix or place.name))
-        place.write_bytes(self._made.figure(self.name, kind))
+        place.write_bytes(self._as(kind))
         return place
 
     def _repr_svg_(self) -> str:
@@ -463,13 +544,13 @@ class Report:
         self, folder: PathLike, formats: str | Sequence[str] = ("svg", "pdf")
     ) -> list[Path]:
         """Writes every picture as ``NAME.svg``, ``.pdf`` (a page with its font inside), ``.tex``
-        (pgfplots) or ``.csv``, without titles, as papers have captions. Nothing else is needed for
-        any of these. Returns the paths."""
+        (pgfplots), ``.csv`` or ``.png``, without titles, as papers have captions. Nothing else is
+        needed for any but ``.png``, which needs the extra ``specgap[png]``. Returns the paths."""
         wanted = _names(formats) or []
         for wrong in [one for one in wanted if one not in _FORMATS]:
             raise Refused(_no_format("formats", wrong))
         made = [
-            (f"{name}.{kind}", self._made.figure(name, kind))
+            (f"{name}.{kind}", self.figure(name)._as(kind))
             for name in self.figures
             for kind in wanted
         ]
@@ -491,7 +572,7 @@ class Report:
         """Writes report.html, report.md, report.json and the pictures, as ``--out`` does: all
         of them or none. Returns the path of report.html.
 
-        For a paper, ``figures`` are formats ("svg", "pdf", "tex"), and ``tables`` too ("latex",
+        For a paper, ``figures`` are formats ("svg", "pdf", "tex", "png"), and ``tables`` too ("latex",
         "csv"), or a dict of formats with the names of tables; ``columns`` and ``digits`` are those
         of :meth:`Table.to_latex`, where tables without such a column keep all."""
         home = Path(folder)
@@ -503,8 +584,11 @@ class Report:
             # A comparison also has those of each log.
             if self.command != "gap" or self.summary is not None:
                 self.table(name)
+        formats = _names(figures) or []
+        # Pixels are made of lines, which are no file then.
+        lines = ["svg"] * ("png" in formats and "svg" not in formats)
         paper = {
-            "figures": _names(figures),
+            "figures": [one for one in formats if one != "png"] + lines,
             "latex": named.get("latex"),
             "csv": named.get("csv"),
             "columns": _names(columns),
@@ -512,7 +596,7 @@ class Report:
         }
         made: list[tuple[Path, Path]] = []
         try:
-            for name, data in self._made.files(paper):
+            for name, data in self._paper(paper, "png" in formats, bool(lines)):
                 place = home / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 handle, temporary = tempfile.mkstemp(prefix=".tmp", dir=place.parent)
@@ -528,6 +612,17 @@ class Report:
             for before, _ in made:
                 before.unlink(missing_ok=True)
         return home / "report.html"
+
+    def _paper(
+        self, paper: dict[str, Any], pixels: bool, alone: bool
+    ) -> Iterator[tuple[str, bytes]]:
+        """Files by name, with ``pixels`` of each picture of a paper too, or with these ``alone``."""
+        for name, data in self._made.files(paper):
+            of_paper = pixels and name.endswith(".svg") and Path(name).name.startswith("figure-")
+            if of_paper:
+                yield f"{name.removesuffix('.svg')}.png", _pixels(data)
+            if not (of_paper and alone):
+                yield name, data
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it says, and the table if it is kept: by its summary, or as it was made."""
@@ -670,17 +765,16 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
 
 
 #: Options of ``gap`` about what a report says of what was measured.
-_SAID = frozenset({"engine", "cost_ratio", "timings", "baseline", "within", "junit"})
+_SAID = frozenset(Told.__annotations__)
 #: Those about what is measured that go to the command line as they are.
-_MEASURED = frozenset(
-    {"block_length", "seed", "rrs_wo", "plans", "solve_times", "top_k", "top_p", "min_p", "cut_order",
-     "draft_temperature", "draft_top_k", "draft_top_p", "draft_min_p", "depth", "paired", "pool"}
-)  # fmt: skip
+_MEASURED = frozenset(Options.__annotations__)
 
 
-def _only(given: Mapping[str, Any], known: frozenset[str], call: str) -> Mapping[str, Any]:
+def _only(
+    given: Mapping[str, Any], known: frozenset[str], call: str, meant: Iterable[str] = ()
+) -> Mapping[str, Any]:
     for wrong in sorted(set(given) - known):
-        raise unexpected(call, wrong, known)
+        raise unexpected(call, wrong, {*known, *meant})
     return given
 
 
@@ -708,7 +802,7 @@ def _asked(
         "laws": [],
         # What :func:`_of_logs` completes, which knows how many tokens there are.
         "later": (laws, own, drafts is not None, samples),
-        "measured": _only(measured, _MEASURED, "gap"),
+        "measured": _only(measured, _MEASURED, "gap", Whole.__annotations__),
     }
 
 
@@ -811,13 +905,14 @@ def gap(
     tables): alpha* = 1 + min over H of P(H) - Q(H), dimensionless, ``enclosed`` at every position;
     where no method finds it, ``between`` has bounds of the mean, which are neither a sample's
     interval nor about tokens that are not listed. Named rules stand there that are lossless for
-    the law. A sampler has no alpha* and is left out, which the report says. Among ``verifiers`` may be
+    the law. Under a sampler rules of your own are drawn, and alpha* is between 0 and 1. Among ``verifiers`` may be
     rules of your own, which stand beside the named ones in tables, pages and JSON, with their gap and
     paired differences; rows must then be full, or be cut to what they list. These are
     :class:`specgap.Sequential`, exact at any vocabulary under laws of independent drafts (of names,
     ``with-replacement`` if nothing else is said); :class:`specgap.Formula`; and functions of
     ``(p, q, drafts, rng)``, summed over all tuples where that takes no more calls than draws would, or
-    else drawn, ``samples`` outputs over all positions, of which intervals hold the noise. The last two stand under each of
+    else drawn, ``samples`` outputs over all positions: marked MC, with what draws leave beside the
+    interval, which holds it. The last two stand under each of
     ``schemes``, under ``with-replacement`` if none is given; ``(rule, law)`` names one. ``(name, law)`` asks
     for a law too; named rules stand under every law that is asked for, where they are lossless. ``positions=True`` keeps the table of all positions, which is
     kept in any case if it is small.

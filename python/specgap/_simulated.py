@@ -87,12 +87,14 @@ class Simulated:
         rates: Floats = (halves[:, :, 0] - slopes * halves[:, :, 1]).mean(axis=1)
         return rates
 
-    def rate(self, position: int) -> float:
-        """The same of a position by itself, without bias too, so that it may be beyond 0 or 1. As few
-        draws tell little of it, a guess of 1 has the weight of some."""
+    def rate(self, position: int) -> tuple[float, float]:
+        """The same of a position by itself, without bias too, so that it may be beyond 0 or 1, and the
+        variance that draws leave of it, as its halves differ. As few draws tell little of a slope, a
+        guess of 1 has the weight of some."""
         half = self.seen[position][0]
         slopes = ((half[:, 2] + 1.0) / (half[:, 3] + 1.0))[::-1]
-        return float((half[:, 0] - slopes * half[:, 1]).mean())
+        first, second = half[:, 0] - slopes * half[:, 1]
+        return float(first + second) / 2.0, float(first - second) ** 2 / 4.0
 
     def e_value(self) -> float:
         """Evidence against losslessness: what bets on the cells of outputs come to, each of which

@@ -34,29 +34,38 @@ def _inverse(law: Any, coin: Any) -> Any:
     return torch.minimum(found, torch.searchsorted(ends, ends[:, -1:].contiguous()))
 
 
-def _strata(q: Any, n: int, straddle: Straddle) -> tuple[Any, Any, list[Any], list[Any], list[Any]]:
-    """Certain tokens, -1 behind them; how many strata; and of each of n strata its law, its first and
-    last token, and its links: all of a stratum that a row lacks are 0 and 1."""
+def _cuts(q: Any, n: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Certain tokens, -1 behind them; how many strata; up to where in them each token's mass goes; and
+    the first and the last token of each of n strata, of one that a row lacks any."""
     size = q.shape[1]
     heavy, ids = q.topk(min(n - 1, size), dim=1)
     left = q.sum(1, keepdim=True) - heavy.cumsum(1) + heavy
     needs = n - torch.arange(heavy.shape[1], device=q.device)
     sure = ((needs * heavy >= left * (1 - 2**-40)) & (left > 0) & (heavy > 0)).cumprod(1).bool()
     rest = q.scatter(1, ids, heavy.masked_fill(sure, 0))
-    ends = rest.cumsum(1)
+    ends = rest.cumsum_(1)
     total = ends[:, -1:].clone()
     count = torch.where(total > 0, n - sure.sum(1, keepdim=True), 0)
-    ends = ends / total.clamp(min=torch.finfo(q.dtype).tiny) * count
+    ends.div_(total.clamp(min=torch.finfo(q.dtype).tiny)).mul_(count)
     final = torch.searchsorted(ends, ends[:, -1:].contiguous())
+    cuts = torch.arange(n + 1, dtype=q.dtype, device=q.device).repeat(len(q), 1)
+    starts = torch.searchsorted(ends, cuts[:, :-1].contiguous(), right=True).minimum(final)
+    stops = torch.searchsorted(ends, cuts[:, 1:].contiguous()).minimum(final)
+    return ids.masked_fill(~sure, -1), count, ends, starts, stops
+
+
+def _strata(q: Any, n: int, straddle: Straddle) -> tuple[Any, Any, list[Any], list[Any], list[Any]]:
+    """Certain tokens, -1 behind them; how many strata; and of each of n strata its law, its first and
+    last token, and its links: all of a stratum that a row lacks are 0 and 1."""
+    certain, count, ends, starts, stops = _cuts(q, n)
     laws: list[Any] = []
     places: list[Any] = []
     links: list[Any] = []
-    one, nil = torch.ones_like(total), torch.zeros_like(total)
+    one, nil = torch.ones_like(q[:, :1]), torch.zeros_like(q[:, :1])
     for j in range(n):
         there = j < count
         law = (ends - j).clamp(0, 1).diff(dim=1, prepend=nil) * there
-        start = torch.searchsorted(ends, one * j, right=True).clamp(max=size - 1)
-        stop = torch.minimum(torch.searchsorted(ends, one * (j + 1)), final)
+        start, stop = starts[:, j : j + 1], stops[:, j : j + 1]
         link = (one, one, one, one)
         if straddle == "once" and j > 0:
             shared = there & (start == places[-1][1])
@@ -68,7 +77,7 @@ def _strata(q: Any, n: int, straddle: Straddle) -> tuple[Any, Any, list[Any], li
         laws.append(law)
         places.append((start, stop))
         links.append(link)
-    return ids.masked_fill(~sure, -1), count, laws, places, links
+    return certain, count, laws, places, links
 
 
 def draft_strata(q: Any, n: int, coins: Any, straddle: Straddle = "once") -> Any:

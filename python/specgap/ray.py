@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ray.data import Dataset, from_items
 from ray.data.aggregate import AggregateFnV2
@@ -26,6 +26,11 @@ from ray.data.block import Block, BlockAccessor
 from . import _native
 from ._logs import PathLike, opened
 from ._reports import _SAID, Report, Summary, refuse_in_parts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._reports import OfFiles, Whole
 
 
 def summarise_shard(row: dict[str, Any]) -> dict[str, Any]:
@@ -60,17 +65,18 @@ class MergeSummaries(AggregateFnV2[bytes, bytes]):  # type: ignore[misc]
 
 
 def shards(
-    paths: PathLike | Sequence[PathLike], count: int, *, vocabulary: int | None = None, **asked: Any
+    paths: PathLike | Sequence[PathLike], count: int, **given: Unpack[OfFiles]
 ) -> Dataset:
     """A dataset of ``count`` stretches of each log, by reference: what
     :func:`summarise_shard` takes."""
+    asked = cast("dict[str, Any]", given)
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    refuse_in_parts(**{name: one for name, one in asked.items() if name != "metadata"})
-    if vocabulary is not None:
-        asked["vocabulary"] = vocabulary
+    how = ("vocabulary", "metadata")
+    refuse_in_parts(**{name: one for name, one in asked.items() if name not in how})
     if asked.get("temperature") is None:
         # That of all logs, which no stretch of one could know.
-        logs = [opened(path, vocabulary, asked.get("metadata"))._native for path in several]
+        read = [asked.get(name) for name in how]
+        logs = [opened(path, *read)._native for path in several]
         asked["temperature"], kept = _native.usual_serving(logs)
         if all(asked.get(cut) is None for cut in ("top_k", "top_p", "min_p")):
             asked.update({name: value for name, value in kept.items() if value is not None})
@@ -94,7 +100,7 @@ def summary(
     *,
     shards: int = 16,
     num_cpus: float = 1,
-    **asked: Any,
+    **asked: Unpack[OfFiles],
 ) -> Summary:
     """The merged summary of all positions of logs of one pair of models."""
     data = _shards(paths, shards, **asked)
@@ -111,7 +117,7 @@ def gap(
     *,
     shards: int = 16,
     num_cpus: float = 1,
-    **asked: Any,
+    **given: Unpack[Whole],
 ) -> Report:
     """The report of :func:`specgap.gap`, byte for byte, measured by Ray's workers.
 
@@ -120,5 +126,6 @@ def gap(
     Everything else is as :func:`specgap.gap` takes it. Ray shows its own progress bar, and does
     the tasks of a lost worker again.
     """
+    asked = cast("dict[str, Any]", given)
     said = {name: asked.pop(name) for name in _SAID & asked.keys()}
     return summary(paths, shards=shards, num_cpus=num_cpus, **asked).report(**said)

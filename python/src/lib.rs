@@ -16,6 +16,7 @@ mod rates;
 mod watch;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::ffi::OsString;
 
 /// The program: the whole command line of specgap. Returns the exit code.
@@ -24,10 +25,17 @@ fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
     py.detach(|| specgap::cli::main(args))
 }
 
+/// The font of pictures, for whoever draws them as pixels.
+#[pyfunction]
+fn font(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, specgap::page::canvas::FONT)
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(font, module)?)?;
     decoder::register(module)?;
     rates::register(module)?;
     laws::register(module)?;

@@ -92,7 +92,7 @@ fn format(name: &str) -> PyResult<FigureFormat> {
         "pdf" => Ok(FigureFormat::Pdf),
         "tex" => Ok(FigureFormat::Tex),
         other => Err(refused(format!(
-            "figures: {other:?} is no format; give svg, pdf or tex"
+            "figures: {other:?} is no format; give svg, pdf, tex or png"
         ))),
     }
 }
@@ -457,11 +457,19 @@ fn called(py: Python<'_>, function: &Py<PyAny>, row: OwnRow<'_>) -> PyResult<Own
     let (target, draft) = (row.target.to_pyarray(py), row.draft.to_pyarray(py));
     let given = (target, draft, row.drafts, row.position, row.seed);
     let answer = function.bind(py).call1(given)?;
-    let (membership, algorithmic, total_variation) = answer.extract()?;
+    // What is drawn says how far off that leaves it.
+    let ((membership, algorithmic, total_variation), noise) = match answer.len()? {
+        3 => (answer.extract()?, None),
+        _ => {
+            let (membership, algorithmic, total_variation, noise) = answer.extract()?;
+            ((membership, algorithmic, total_variation), noise)
+        }
+    };
     Ok(OwnRate {
         membership,
         algorithmic,
         total_variation,
+        noise,
     })
 }
 

@@ -233,7 +233,7 @@ def test_names_are_told_with_laws(arrays: dict[str, Any]) -> None:
     with pytest.raises(sg.Refused, match="k-seq is lossless for with-replacement drafts, and not for strat"):
         sg.gap("no log is opened", verifiers=[("k-seq", "stratified")])
     drawn = sg.laws.sampler(lambda q, n, rng: [0], name="first")
-    with pytest.raises(sg.Refused, match="rrs: drafts of first can only be drawn.*evaluate"):
+    with pytest.raises(sg.Refused, match="rrs: drafts of first can only be drawn.*give a function"):
         sg.gap("no log is opened", verifiers=[("rrs", drawn)])
 
 

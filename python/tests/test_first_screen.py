@@ -7,7 +7,9 @@ import io
 import pickle
 import re
 import shutil
+import struct
 import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 import specgap as sg
 from specgap._first_screen import Lead, first_screen
 from specgap._paper import escaped, floated, label_of, legend
+from specgap._reports import _pixels
 
 PROMPTS, LENGTH, V = 12, 12, 40
 
@@ -174,9 +177,30 @@ def test_figures_are_files(reports: dict[str, Any], tmp_path: Path) -> None:
     for path in made:
         begins = {".svg": b"<svg", ".pdf": b"%PDF"}[path.suffix]
         assert begins in path.read_bytes()[:200]
-    with pytest.raises(ValueError, match="formats: 'png' is no format of pictures; give svg, pdf, tex or csv; for pixels"):
-        report.save_figures(tmp_path / "none", "png")
+    with pytest.raises(ValueError, match="formats: 'gif' is no format of pictures; give svg, pdf, tex, csv or png"):
+        report.save_figures(tmp_path / "none", "gif")
     assert not (tmp_path / "none").exists()
+
+
+def test_figures_are_pixels(
+    reports: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("resvg_py", reason="resvg-py is not installed")
+    figure = reports["gap"].figure(reports["gap"].figures[0])
+    wide, high = (int(figure.svg.split(side)[1].split(b'"')[1]) for side in (b"<svg width", b" height"))
+    size = struct.pack(">II", 2 * wide, 2 * high)
+    assert figure.png[:24] == b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size
+    # Letters are there, of no font of the machine's.
+    assert figure.png != _pixels(re.sub(rb"<text.*?</text>", b"", figure.svg, flags=re.DOTALL))
+    assert figure.savefig(tmp_path / "one.png").read_bytes() == figure.png
+    home = reports["gap"].save(tmp_path / "both", figures=["png", "pdf"]).parent
+    kinds = [path.suffix for path in home.glob("figure-*") if figure.name in path.name]
+    assert sorted(kinds) == [".csv", ".pdf", ".png"]
+    assert (home / f"figure-{figure.name}.png").read_bytes() == figure.png
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(ModuleNotFoundError, match=r"need resvg-py: pip install 'specgap\[png\]'"):
+        reports["gap"].save(tmp_path / "none", figures="png")
+    assert not list((tmp_path / "none").glob("*"))
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")

@@ -345,6 +345,20 @@ def test_groups_may_be_names() -> None:
     assert "groups" not in numbered.metadata
 
 
+def test_prompts_may_have_names() -> None:
+    rows = np.random.default_rng(3).normal(size=(2, 12, 9))
+    numbers = np.repeat([4, 1, 7], 4)
+    asked: dict[str, Any] = {"drafts": 2, "temperature": 1.0, "progress": False}
+    for names in ([f"text {one}" for one in numbers], np.array(numbers.astype(str), dtype=object)):
+        named, counted = (sg.gap(*rows, prompt_id=one, **asked).to_dict() for one in (names, numbers))
+        assert named["clusters"] == counted["clusters"] == 3
+        for one, other in zip(named["cells"], counted["cells"]):
+            best, same = (cell["optimal_acceptance_rate"]["ci95"] for cell in (one, other))
+            assert best == pytest.approx(same, abs=1e-12)
+    with pytest.raises(TypeError, match="prompt_id: has entries of type .*; give whole numbers"):
+        sg.gap(*rows, prompt_id=["a"] * 11 + [None], **asked)
+
+
 def test_a_list_without_a_token_that_can_be_drawn_is_refused_by_its_row() -> None:
     of_draft = np.array([[0.5, 0.0], [0.0, 0.0]])
     log = sg.Log.of_arrays(

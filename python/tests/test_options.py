@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import specgap as sg
+from specgap._reports import Whole
 
 from .conftest import ROOT, Ran
 
@@ -25,6 +26,23 @@ ELSEWHERE = set("out figures table digits columns verbose quiet format shard par
 RENAMED = {"vocab": "vocabulary", "laws": "schemes", "law": "scheme", "trees": "topology",
            "draft-kinds": "drafts"}  # fmt: skip
 NOT_RANDOM = {("length", "seed"), ("paths", "seed")}
+
+
+def test_parts_take_the_keywords_of_gap() -> None:
+    """By the types that an editor shows and mypy checks."""
+    of_gap = inspect.signature(sg.gap).parameters
+    for name, kind in Whole.__annotations__.items():
+        assert getattr(kind, "__forward_arg__", kind) in (of_gap[name].annotation, f"{of_gap[name].annotation} | None")
+    arrays = {"logs", "draft_logits", "prompt_id", "position", "token"}
+    assert of_gap.keys() - Whole.__annotations__.keys() == arrays | {"positions", "threads", "progress"}
+    assert inspect.signature(sg.Summary.of).parameters["asked"].annotation == "Unpack[Measured]"
+    assert inspect.signature(sg.Summary.report).parameters["given"].annotation == "Unpack[Told]"
+
+
+def parts_that_mypy_refuses(log: str) -> None:
+    sg.Summary.of(log, draft=2)  # type: ignore[call-arg]
+    sg.Summary.of(log, top_k="50")  # type: ignore[arg-type]
+    sg.Summary.of(log).report(engines="vllm")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", ["gap", "length", "tree", "paths", "audit"])
@@ -201,9 +219,10 @@ def test_a_baseline_names_what_got_worse(
     with pytest.raises(sg.Refused, match="baseline: measure one log"):
         sg.gap([log, given["other"]], **ASKED, baseline=baseline)
     with pytest.raises(TypeError, match="report.. got an unexpected keyword argument 'seed'"):
-        report.summary and report.summary.report(seed=1)
-    with pytest.raises(TypeError, match="gap.. got an unexpected keyword argument 'engine'"):
-        sg.Summary.of(log, engine="vllm")
+        report.summary and report.summary.report(seed=1)  # type: ignore[call-arg]
+    for wrong, near in (("draft", "drafts"), ("engin", "engine")):
+        with pytest.raises(TypeError, match=f"gap.. got an unexpected keyword argument '{wrong}'; did you mean {near}="):
+            sg.Summary.of(log, **{wrong: 2})  # type: ignore[arg-type]
 
 
 def test_profiles_are_files_of_a_report(

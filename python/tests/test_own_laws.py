@@ -209,6 +209,66 @@ def test_sequential_rules_stand_under_both_laws(arrays: dict[str, Any]) -> None:
     assert own["gap"]["ci95"] == pytest.approx(found.gap[1:], abs=1e-10)
 
 
+def one_noise(q: Floats, n: int, rng: np.random.Generator) -> tuple[Any, Floats]:
+    noise = rng.gumbel(size=len(q))
+    return np.argsort(-(np.log(q) + noise))[:n], noise
+
+
+def same_noise(p: Floats, q: Floats, drafts: Any, rng: Any) -> int:
+    return int(np.argmax(np.log(p) + drafts.noise))
+
+
+def test_rules_are_drawn_under_samplers(arrays: dict[str, Any]) -> None:
+    law = sg.laws.sampler(one_noise, noise=True, name="one noise")
+    known = sg.Formula(lambda p, q, n: 0.25, name="known")
+    asked: dict[str, Any] = {"temperature": 1.0, "samples": 40 * N, "seed": 4, "drafts": [1, 2]}
+    report = sg.gap(arrays, verifiers=[(same_noise, law), (known, law), "rrs"], **asked)
+    for n in (1, 2):
+        one = cell(report, "one noise", n)
+        assert one["optimal_acceptance_rate"]["between"] == [0.0, 1.0]
+        assert [row["name"] for row in one["verifiers"]] == ["same_noise", "known"]
+        drawn, formula = one["verifiers"]
+        found = sg.evaluate(
+            same_noise, arrays, n, scheme=law, temperature=1.0, samples=40 * N, seed=4, compare="rrs"
+        )
+        assert drawn["acceptance"]["mean"] == pytest.approx(found.acceptance[0], abs=1e-12)
+        assert drawn["acceptance"]["ci95"] == pytest.approx(found.acceptance[1:], abs=1e-12)
+        assert 0.01 < drawn["own"]["noise"] < 0.05
+        assert (formula["acceptance"]["mean"], formula["own"]) == (0.25, {})
+        (pair,) = [
+            pair["difference"]
+            for pair in report.to_dict()["comparisons"]
+            if (pair["drafts"], pair["first"], pair["second"])
+            == (n, "one noise/same_noise", "with-replacement/rrs")
+        ]
+        (differences,) = found.differences.values()
+        assert [pair["mean"], *pair["ci95"]] == pytest.approx(differences, abs=1e-12)
+    table = report.positions().to_numpy()
+    assert np.isfinite(table["one noise/same_noise"]).all()
+    text = report.text(whole=True)
+    assert "MC: estimated by Monte Carlo." in text and "nothing limits its α" in text
+    assert "no lossless verifier accepts more than with-replacement" in " ".join(text.split())
+
+
+def test_what_draws_leave_is_what_another_seed_changes(arrays: dict[str, Any]) -> None:
+    def token(p: Floats, q: Floats, drafts: Any, rng: np.random.Generator) -> int:
+        return int(rng.choice(len(p), p=p))
+
+    law = sg.laws.sampler(one_noise, noise=True, name="one noise")
+    for rule, scheme, name in ((token, None, "with-replacement"), (same_noise, law, law.name)):
+        verifiers: Any = [(rule, scheme or name)]
+        found = [
+            cell(
+                sg.gap(arrays, drafts=2, temperature=1.0, samples=20 * N, seed=seed, verifiers=verifiers),
+                name,
+                2,
+            )["verifiers"][-1]
+            for seed in range(25)
+        ]
+        spread = 1.96 * np.std([row["acceptance"]["mean"] for row in found], ddof=1)
+        assert 0.6 < np.mean([row["own"]["noise"] for row in found]) / spread < 1.6
+
+
 def test_pages_name_laws_and_samplers_are_said_to_have_no_optimum(
     arrays: dict[str, Any], tmp_path: Any
 ) -> None:
@@ -220,7 +280,7 @@ def test_pages_name_laws_and_samplers_are_said_to_have_no_optimum(
     assert any("own law drawn: it can only be drawn from" in line for line in left)
     for page in (report.markdown(), report.html(), report.text(whole=True)):
         assert "Draft laws of your own" in page
-        assert "top and a draw" in page and "which can only be drawn from: no α" in page
+        assert "top and a draw" in page and "which can only be drawn from: nothing limits its α" in page
         assert "one of 2 tuples of 2 tokens" in page
         assert "1 + P(H) - Q(H)" in page
     latex = report.table("acceptance").to_latex()
@@ -298,8 +358,10 @@ def test_what_cannot_be_measured_is_refused(arrays: dict[str, Any], log: str) ->
         sg.gap(arrays, schemes=[TOP_AND_DRAW], **asked)  # type: ignore[list-item]
     with pytest.raises(ValueError, match="own law drawn: it can only be drawn from"):
         sg.gap(arrays, schemes=[drawn], **asked)
-    with pytest.raises(TypeError, match=r"drawn can only be drawn.*evaluate\(rule, log, n, scheme=law\)"):
-        sg.gap(arrays, schemes=[drawn], verifiers=[token], **asked)
+    with pytest.raises(TypeError, match="a Sequential rule is for drafts that are each drawn by"):
+        sg.gap(arrays, schemes=[drawn], verifiers=[sg.Sequential(lambda p, q, i, n: p)], **asked)
+    with pytest.raises(sg.Refused, match="drawn is there twice"):
+        sg.gap(arrays, schemes=[drawn, sg.laws.sampler(one_noise, name="drawn")], **asked)
     with pytest.raises(ValueError, match="nothing to measure: own law composed for 3 drafts"):
         sg.gap(arrays, schemes=[composed], drafts=3, **asked)
     with pytest.raises(ValueError, match="composed is there twice with n = 2"):

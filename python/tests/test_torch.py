@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 import specgap as sg
+from specgap.rules import IID_LEVELS
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from specgap._passes import symmetric  # noqa: E402
 
 SHAPES = [(40,), (3, 40), (2, 3, 40)]
 RATES: list[Callable[..., Any]] = [
@@ -315,6 +318,81 @@ def test_gradients_of_strata(n: int, straddle: Any) -> None:
         return sg.torch.level_rate(p, q, n, True, 1.0, "stratified", straddle)
 
     differences(rate, [*logits((3, 20), 10)], 16)
+
+
+def many(rows: int, size: int, near: float = 1.0) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(size)
+    target, noise = torch.randn((2, rows, size), dtype=torch.float64, generator=generator)
+    pair = (torch.softmax(2 * one, -1) for one in (target, target + near * noise))
+    first, second = (one.requires_grad_() for one in pair)
+    return first, second
+
+
+@pytest.mark.parametrize("levels", [IID_LEVELS, (0.5, 0.0), tuple(k / 30 for k in range(29, -1, -1))])
+@pytest.mark.parametrize("n", [1, 2, 4, 8])
+def test_passes_over_sums_are_passes_over_tokens(n: int, levels: tuple[float, ...]) -> None:
+    """Against autograd through passes of which every token is a part of its own."""
+    for near in (1.0, 0.01):
+        rows = many(3, 5000, near)
+        want, _ = symmetric(*rows, n, levels)
+        found = sg.torch.level_rate(*rows, n, levels=levels)
+        close(found, want, 1e-12)
+        weights = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+        for own, other in zip(*(torch.autograd.grad(one @ weights, rows) for one in (found, want))):
+            close(own, other, 1e-6)
+
+
+@pytest.mark.parametrize("straddle", ["once", "independent"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8])
+def test_gradients_of_strata_of_many_tokens(n: int, straddle: Any) -> None:
+    """Along directions in which all tokens of all rows move: of bins with several tokens too."""
+    rows, generator = many(4, 5000), torch.Generator().manual_seed(n)
+
+    def rate(p: Any, q: Any) -> Any:
+        return sg.torch.level_rate(p, q, n, True, 1.0, "stratified", straddle).sum()
+
+    logs = [one.detach().log().requires_grad_() for one in rows]
+    own = torch.autograd.grad(rate(*logs), logs)
+    for _ in range(3):
+        moves = [torch.randn(one.shape, dtype=torch.float64, generator=generator) for one in logs]
+        ends = [rate(*(a + step * b for a, b in zip(logs, moves))) for step in (1e-6, -1e-6)]
+        slope = sum((a * b).sum() for a, b in zip(own, moves))
+        assert abs((ends[0] - ends[1]) / 2e-6 - slope) < 1e-7
+
+
+@pytest.mark.parametrize("law", ["with-replacement", "stratified"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_tokens_without_mass_have_the_slope_of_a_first_bit_of_it(n: int, law: Any) -> None:
+    for seed in range(6):
+        rows = [torch.softmax(one.detach(), -1) for one in logits((1, 14), seed)]
+        rows = [one * (one >= one.topk(7).values[:, -1:]) for one in rows]
+        rows = [(one / one.sum()).requires_grad_() for one in rows]
+        rate = sg.torch.level_rate(*rows, n, law=law)
+        own = torch.autograd.grad(rate.sum(), rows)
+        for side, x in itertools.product((0, 1), range(14)):
+            if rows[0][0, x] == 0 and rows[1][0, x] == 0 and side == 0:
+                continue  # By p alone it is a kink: no draft is such a token.
+            moved = [one.detach() for one in rows]
+            towards = torch.nn.functional.one_hot(torch.tensor([x]), 14) - moved[side]
+            moved[side] = moved[side] + 1e-7 * towards
+            slope = (sg.torch.level_rate(*moved, n, law=law) - rate.detach()) / 1e-7
+            assert abs(slope - (own[side] * towards).sum()) < 2e-4, (seed, side, x)
+
+
+@pytest.mark.parametrize("law", ["with-replacement", "stratified"])
+def test_passes_keep_little_more_than_the_rows(law: Any) -> None:
+    target, draft = (rows.detach().float().requires_grad_() for rows in logits((5, 20_000)))
+    kept: dict[int, int] = {}
+
+    def count(one: Any) -> Any:
+        kept[one.data_ptr()] = one.numel() * one.element_size()
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda one: one):
+        sg.torch.level_rate(target, draft, 4, True, law=law)
+    # Strata are cut in double precision.
+    assert sum(kept.values()) < (12 if law == "with-replacement" else 20) * target.numel()
+    assert sg.torch.level_rate(target[:0], draft[:0], 4, True, law=law).shape == (0,)
 
 
 def test_gradients_at_edges_are_numbers() -> None:

@@ -1145,6 +1145,7 @@ fn own_rules_are_named_and_lossy_ones_first() {
         algorithmic: Some(estimate(0.8, 0.01)),
         total_variation_max: away,
         total_variation_mean: away,
+        noise: None,
     };
     let with = |gap: f64, away: Option<f64>| {
         let mut report = report();

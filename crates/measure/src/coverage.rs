@@ -225,7 +225,11 @@ fn own_rules_left_out(settings: &Settings) -> Vec<String> {
 fn own_laws_left_out(settings: &Settings) -> Vec<String> {
     let mut lines = Vec::new();
     for law in &settings.own_laws {
-        lines.extend(law.left_out(&settings.drafts));
+        let is_measured = settings.drafts.iter().any(|&n| settings.has_law(law, n));
+        lines.extend(
+            law.left_out(&settings.drafts)
+                .filter(|_| !(law.is_sampled() && is_measured)),
+        );
         if settings.verifiers.contains(&VerifierName::OPTIMAL) && !law.is_sampled() {
             let name = law.name();
             lines.push(format!(
@@ -235,9 +239,11 @@ fn own_laws_left_out(settings: &Settings) -> Vec<String> {
         // By default, a verifier is measured wherever it fits.
         let is_named = settings.verifiers != Settings::verifiers();
         for &name in settings.verifiers.iter().filter(|_| is_named) {
-            let mut numbers = settings.drafts.iter().filter(|&&n| law.fits(n)).peekable();
-            let none =
-                numbers.peek().is_some() && numbers.all(|&n| !name.is_lossless(law.made(), n));
+            let fits = |n: &&usize| settings.has_law(law, **n);
+            let mut numbers = settings.drafts.iter().filter(fits).peekable();
+            let drawn = law.is_sampled() && name != VerifierName::OPTIMAL;
+            let none = numbers.peek().is_some()
+                && numbers.all(|&n| drawn || !name.is_lossless(law.made(), n));
             if none {
                 let (law, lossless) = (law.name(), name.entry().lossless);
                 lines.push(format!(

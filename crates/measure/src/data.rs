@@ -144,6 +144,10 @@ pub struct OwnNumbers {
     /// Its mean over positions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_variation_mean: Option<f64>,
+    /// Of a rule that was drawn at some positions, half the 95% interval that its draws alone leave
+    /// of its acceptance, a Monte Carlo error: the interval over prompts holds it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
 }
 
 /// Times of a decoder's parts, in seconds.
@@ -442,6 +446,13 @@ pub struct Optimum {
     pub quantiles: BTreeMap<String, f64>,
 }
 
+impl Optimum {
+    /// Returns whether anything is known of it: of a law that can only be drawn from nothing is.
+    pub fn is_known(&self) -> bool {
+        self.width_max < 1.0
+    }
+}
+
 /// One verifier in a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -464,6 +475,18 @@ pub struct VerifierRow {
     /// Of a rule of the caller's own, whether it is lossless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnNumbers>,
+}
+
+impl VerifierRow {
+    /// Returns what draws leave of a rule of the caller's own that was drawn.
+    pub fn noise(&self) -> Option<f64> {
+        self.own.as_ref()?.noise
+    }
+
+    /// Returns whether it was simulated, at some positions at least.
+    pub fn is_simulated(&self) -> bool {
+        self.kind == Kind::MonteCarlo || self.noise().is_some()
+    }
 }
 
 /// alpha* minus acceptance over the positions.

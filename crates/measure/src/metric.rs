@@ -216,6 +216,8 @@ pub(super) enum AboutOwn {
     Algorithmic,
     /// How far the law of its output is from p.
     TotalVariation,
+    /// The variance that its draws leave of acceptance.
+    Noise,
     /// Its acceptance minus that of another rule.
     Less(Other),
 }
@@ -327,6 +329,7 @@ impl Metric {
                 AboutOwn::Gap => "gap",
                 AboutOwn::Algorithmic => "algorithmic",
                 AboutOwn::TotalVariation => "total-variation",
+                AboutOwn::Noise => "noise",
                 AboutOwn::Less(_) => "difference",
             },
             Self::OfLaw { about, .. } => match about {
@@ -413,7 +416,7 @@ impl Metric {
                 | Self::PlanError { .. }
                 | Self::PlanSeconds { .. }
                 | Self::Own {
-                    about: AboutOwn::Algorithmic | AboutOwn::TotalVariation,
+                    about: AboutOwn::Algorithmic | AboutOwn::TotalVariation | AboutOwn::Noise,
                     ..
                 }
         )

@@ -51,6 +51,8 @@ pub struct OwnRate {
     /// Half the sum over tokens of |law of the output - p|: 0, but for rounding, if the rule is
     /// lossless here. `None` if the rule does not say, and then no report calls it lossless.
     pub total_variation: Option<f64>,
+    /// The variance that draws leave of `membership`; `None` if nothing was drawn.
+    pub noise: Option<f64>,
 }
 
 impl From<f64> for OwnRate {
@@ -60,6 +62,7 @@ impl From<f64> for OwnRate {
             membership,
             algorithmic: None,
             total_variation: None,
+            noise: None,
         }
     }
 }

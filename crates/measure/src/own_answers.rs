@@ -38,6 +38,14 @@ pub(super) fn answer(
     for one in asked {
         let place = Place::new(temperature, one.drafts);
         for asked in &one.laws {
+            if asked.law.is_sampled() {
+                let (law, about) = (asked.id, AboutLaw::Optimum);
+                answers.insert(
+                    Metric::OfLaw { place, law, about },
+                    Known::enclosed(1.0, 0.0, 1.0),
+                );
+                continue;
+            }
             let problem = asked.law.problem(row(one.drafts))?;
             let mut insert = |about: AboutLaw, value: Known| {
                 let law = asked.id;
@@ -66,6 +74,7 @@ pub(super) fn answer(
                 (AboutOwn::Acceptance, Some(rate.membership)),
                 (AboutOwn::Algorithmic, rate.algorithmic),
                 (AboutOwn::TotalVariation, rate.total_variation),
+                (AboutOwn::Noise, rate.noise),
             ] {
                 if let Some(value) = value {
                     let own = asked.own;

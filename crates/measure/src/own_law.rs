@@ -19,9 +19,12 @@ pub(super) const STATUS: &str = "by the fastest method that is proved to find it
     where it is in two; elsewhere between 1 + P(H) - Q(H) of the best set that was met, which is \
     the value, and Edmonds' bound below";
 
-/// Why nothing is measured of a law that can only be drawn from.
-const SAMPLED: &str = "it can only be drawn from, so that its alpha* is not known; a rule's \
-    acceptance under it is simulated by specgap.evaluate(rule, log, n, scheme=law)";
+/// Of alpha* of a law that can only be drawn from.
+const UNKNOWN: &str = "not known of a law that can only be drawn from: it is between 0 and 1";
+
+/// Why nothing is measured of such a law without a rule.
+const SAMPLED: &str = "it can only be drawn from, so that its alpha* is not known; name a rule of \
+    your own with it, verifiers=[(rule, law)], which is drawn";
 
 type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> + Send + Sync>;
 
@@ -136,8 +139,9 @@ impl OwnLaw {
         Self::checked(told, made, Some(Arc::new(law))).map_err(GapError::Settings)
     }
 
-    /// A law that can be drawn from and of which nothing else is known. It has no alpha*, and a
-    /// report says that it is left out, and why.
+    /// A law that can be drawn from and of which nothing else is known: of its alpha* that it is
+    /// between 0 and 1. It is measured where an own rule is, which draws it by itself; else a report
+    /// says that it is left out, and why.
     ///
     /// # Errors
     /// A name as [`OwnLaw::new`] refuses it.
@@ -237,9 +241,14 @@ impl OwnLaw {
         self.told.sampled
     }
 
-    /// Returns whether it has n drafts.
+    /// Returns whether it has n drafts; one that can only be drawn from may have any.
     pub fn fits(&self, drafts: usize) -> bool {
-        !self.is_sampled() && (self.numbers().is_empty() || self.numbers().contains(&drafts))
+        self.numbers().is_empty() || self.numbers().contains(&drafts)
+    }
+
+    /// How its alpha* is got.
+    pub(super) fn status(&self) -> &'static str {
+        if self.is_sampled() { UNKNOWN } else { STATUS }
     }
 
     /// alpha* of its drafts at a pair of rows: dimensionless, in \[0, 1\], enclosed.

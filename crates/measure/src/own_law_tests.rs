@@ -425,6 +425,45 @@ fn summaries_carry_laws_and_merge_where_a_digest_says_that_they_are_one() {
     }
 }
 
+/// What rules accept of a law that can only be drawn from is measured, and nothing of its alpha*.
+#[test]
+fn rules_are_measured_under_a_law_that_can_only_be_drawn_from() {
+    let law = OwnLaw::sampled("drawn").unwrap();
+    let rate = |row: OwnRow<'_>| {
+        Ok(OwnRate {
+            noise: (row.position > 0).then_some(0.01),
+            ..OwnRate::from(0.25)
+        })
+    };
+    let rule = OwnRule::new("mine", &law, rate).unwrap();
+    let mut settings = with([law, OwnLaw::sampled("bare").unwrap()], &[2]);
+    settings.own_rules.push(rule.drawn().digest("v1"));
+    let found = report(&settings);
+    let left = |name: &str| found.left_out.iter().any(|line| line.contains(name));
+    assert!(left("own law bare: it can only be drawn") && !left("own law drawn"));
+    assert_eq!(cells(&found, "bare").count(), 0);
+    let cell = cells(&found, "drawn").next().unwrap();
+    let best = &cell.optimal_acceptance_rate;
+    assert_eq!(best.estimate.between, Some([0.0, 1.0]));
+    assert!(!best.is_known() && best.status.contains("can only be drawn from"));
+    let [row] = cell.verifiers.as_slice() else {
+        panic!("named rules are measured: {:?}", cell.verifiers)
+    };
+    assert_eq!(row.acceptance.mean, 0.25);
+    assert_eq!(row.gap.estimate.between, Some([-0.25, 0.75]));
+    // One of six positions was not drawn.
+    let noise = 1.959_963_984_540_054 * 0.05f64.sqrt() / 6.0;
+    assert!((row.noise().unwrap() - noise).abs() < 1e-15 && row.is_simulated());
+    let pairs = found.comparisons.iter();
+    let pairs: Vec<_> = pairs
+        .filter(|one| one.first.starts_with("drawn/"))
+        .collect();
+    assert!(!pairs.is_empty() && pairs.iter().all(|one| one.second == "with-replacement/rrs"));
+    let mut parts = carried(&half(&settings, 1));
+    parts.merge(&carried(&half(&settings, 2))).unwrap();
+    assert_eq!(parts.report("").cells, found.cells);
+}
+
 #[test]
 fn refusals_name_the_law_and_the_cure() {
     for name in ["", "a/b", "rrs", "iid", "greedy", "optimum"] {

@@ -86,6 +86,7 @@ fn matching(name: &str) -> OwnRule {
             membership: drawn(row),
             algorithmic: Some(drawn(row) / 2.0),
             total_variation: Some(1e-17),
+            noise: None,
         })
     };
     OwnRule::new(name, IID, rate).unwrap()

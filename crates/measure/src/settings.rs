@@ -6,7 +6,7 @@ use super::metric::{
     OwnLawId, Place, Rule, listed, pairs, rate_of, rule_name, rules, schemes,
 };
 use super::own::{Law, OwnAsked, OwnRule};
-use super::own_law::{LawAsked, OwnLaw, STATUS};
+use super::own_law::{LawAsked, OwnLaw};
 use specgap_core::optimum::row_question;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
@@ -494,9 +494,16 @@ impl Settings {
     /// The own laws that are measured for n drafts.
     pub(super) fn laws(&self, drafts: usize) -> Vec<(OwnLawId, &OwnLaw)> {
         let all = self.own_laws.iter().enumerate();
-        all.filter(|(_, law)| law.fits(drafts))
+        all.filter(|(_, law)| self.has_law(law, drafts))
             .map(|(at, law)| (OwnLawId(at), law))
             .collect()
+    }
+
+    /// Returns whether an own law is measured for n drafts: one that can only be drawn from is where a
+    /// rule of the caller's own is drawn under it.
+    pub(super) fn has_law(&self, law: &OwnLaw, drafts: usize) -> bool {
+        let mut rules = self.own_rules.iter();
+        law.fits(drafts) && (!law.is_sampled() || rules.any(|rule| rule.scheme() == law.name()))
     }
 
     /// Rules of the table that are measured under an own law: those that are lossless for what it
@@ -504,7 +511,7 @@ impl Settings {
     pub(super) fn rules_of(&self, law: &OwnLaw, drafts: usize) -> Vec<VerifierName> {
         let all = VerifierName::ALL.into_iter();
         all.filter(|name| *name != VerifierName::OPTIMAL && self.verifiers.contains(name))
-            .filter(|name| name.is_lossless(law.made(), drafts))
+            .filter(|name| !law.is_sampled() && name.is_lossless(law.made(), drafts))
             .collect()
     }
 
@@ -532,7 +539,7 @@ impl Settings {
         laws.extend(self.laws(drafts).into_iter().map(|(id, law)| LawMeasured {
             law: LawRef::Own(id),
             name: law.name(),
-            status: STATUS,
+            status: law.status(),
             rules: self.rules_of(law, drafts),
             own: own(law.name()),
         }));
@@ -574,13 +581,18 @@ impl Settings {
         let asked = |(at, &(id, law)): (usize, &(OwnLawId, &OwnLaw))| {
             let rules = self.rules_of(law, drafts);
             let behind: Vec<_> = all.iter().skip(at + 1).copied().collect();
+            let is_known = |law: &OwnLaw| !law.is_sampled();
             let mut pairs = Vec::new();
-            for name in std::iter::once(None).chain(rules.iter().copied().map(Some)) {
+            let rates = std::iter::once(None).chain(rules.iter().copied().map(Some));
+            for name in rates.filter(|_| is_known(law)) {
                 let has = |rule: Rule| table.contains(&rule);
                 let theirs = usual.filter(|&scheme| name.is_none_or(|name| has((scheme, name))));
                 pairs.extend(theirs.map(|scheme| (name, LawRef::Table(scheme))));
                 let has = |other: &OwnLaw| {
-                    name.is_none_or(|name| self.rules_of(other, drafts).contains(&name))
+                    name.map_or_else(
+                        || is_known(other),
+                        |name| self.rules_of(other, drafts).contains(&name),
+                    )
                 };
                 let others = behind.iter().filter(|(_, other)| has(other));
                 pairs.extend(others.map(|&(id, _)| (name, LawRef::Own(id))));

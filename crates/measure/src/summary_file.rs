@@ -491,6 +491,7 @@ impl TallyRecord {
             "gap" => AboutOwn::Gap,
             "algorithmic" => AboutOwn::Algorithmic,
             "total-variation" => AboutOwn::TotalVariation,
+            "noise" => AboutOwn::Noise,
             "difference" => AboutOwn::Less(match find(1) {
                 Some(other) => Other::Own(other),
                 None => match self.under(settings, 1)? {

@@ -11,7 +11,7 @@ use std::sync::Once;
 
 /// DejaVu Sans, shipped with the crate: plots must not depend on what fonts a
 /// machine has.
-const FONT: &[u8] = include_bytes!("../../../assets/fonts/DejaVuSans.ttf");
+pub const FONT: &[u8] = include_bytes!("../../../assets/fonts/DejaVuSans.ttf");
 const FAMILY: &str = "sans-serif";
 
 fn register() {

@@ -120,7 +120,7 @@ impl Columns {
                     Number::Own(Own(at), AboutOwn::TotalVariation, away),
                 ]
             });
-        let fits = |(_, law): &(usize, &OwnLaw)| any(&|n| law.fits(n));
+        let fits = |(_, law): &(usize, &OwnLaw)| any(&|n| settings.has_law(law, n));
         let laws = settings.own_laws.iter().enumerate().filter(fits);
         let laws = laws.flat_map(|(at, law)| {
             let mut names: Vec<_> = (settings.drafts.iter())

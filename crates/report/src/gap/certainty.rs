@@ -1,9 +1,10 @@
 //! How well the numbers of a gap report are known.
 
 use super::select::{cell, laws, places};
-use crate::certainty::{Tally, meanings};
+use crate::certainty::{Tally, exactness, meanings};
 use specgap_measure::{GapReport, Optimum, VerifierRow};
 use specgap_number::known::Kind;
+use specgap_page::words::at_most;
 
 /// True if some rows list only their most probable tokens, so that the full rows' numbers
 /// are known between bounds.
@@ -26,6 +27,15 @@ pub(super) fn of_gap(optimum: &Optimum, row: &VerifierRow) -> (Kind, f64) {
     (kind, optimum.width_max + row.width_max)
 }
 
+/// Says how what a verifier accepts came about.
+pub(super) fn of_row(row: &VerifierRow) -> String {
+    let how = exactness(row.kind, row.width_max);
+    match row.noise() {
+        Some(noise) => format!("{how}; drawn, and its draws leave {}", at_most(noise)),
+        None => how,
+    }
+}
+
 /// The optima and verifiers of every cell, for the line under a table.
 pub(super) fn of_rates(report: &GapReport) -> Tally {
     let mut tally = Tally::default();
@@ -35,11 +45,10 @@ pub(super) fn of_rates(report: &GapReport) -> Tally {
             .filter_map(|law| cell(report, at, n, law))
         {
             let optimum = &cell.optimal_acceptance_rate;
-            tally.add(
-                optimum.kind,
-                optimum.width_max,
-                format!("α* of {}", cell.scheme),
-            );
+            if optimum.is_known() {
+                let name = format!("α* of {}", cell.scheme);
+                tally.add(optimum.kind, optimum.width_max, name);
+            }
             for row in &cell.verifiers {
                 tally.add(row.kind, row.width_max, &row.name);
             }

@@ -115,6 +115,7 @@ fn usual_rules(cells: &[&Cell]) -> Option<String> {
 
 fn possible(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     let parts: Vec<String> = (cells.iter())
+        .filter(|cell| cell.optimal_acceptance_rate.is_known())
         .map(|cell| {
             let optimum = &cell.optimal_acceptance_rate.estimate;
             format!("{} {}", cell.scheme, bare(optimum))

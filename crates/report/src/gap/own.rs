@@ -1,5 +1,6 @@
 //! Rules of the caller's own: which they are, and whether they are lossless.
 
+use super::certainty::of_row;
 use super::select::{LOSSY, each_cell, is_lossless};
 use crate::certainty::{BETWEEN, entry, exactness};
 use crate::columns::head;
@@ -49,14 +50,14 @@ fn described(mut of: String, digest: Option<&str>, words: &str) -> String {
 /// The rules, in every cell.
 pub(super) fn section(report: &GapReport) -> Option<Section> {
     let columns = head(
-        "rule | drafts | #accepts | #by its own account | #law off p (TV), at most | \
-         lossless",
+        "rule | drafts | #accepts | #its draws leave | #by its own account | \
+         #law off p (TV), at most | lossless",
     );
     let mut table = Table::new("own-rules", "Rules of the caller's own", columns);
     each_cell(report, &mut table, None, |cell| {
         let rows = cell.verifiers.iter().filter_map(|row| {
             let own = row.own.as_ref()?;
-            let how = exactness(row.kind, row.width_max);
+            let how = of_row(row);
             let away = own.total_variation_max;
             let verdict = match (away, is_lossless(row)) {
                 (None, _) => "not said",
@@ -67,6 +68,9 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
                 Entry::plain(&row.name),
                 Entry::plain(&cell.scheme),
                 entry(&row.acceptance, &how),
+                own.noise.map_or_else(Entry::none, |noise| {
+                    Entry::titled(format!("± {:.2}", 100.0 * noise), noise.to_string())
+                }),
                 (own.algorithmic.as_ref())
                     .map_or_else(Entry::none, |estimate| entry(estimate, &how)),
                 away.map_or_else(Entry::none, |away| {
@@ -86,7 +90,8 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
     });
     let list = Block::List(of.collect());
     let table = table.note(
-        "Accepts: the output is one of the drafts. By its own account: the rule says that it accepts \
+        "Accepts: the output is one of the drafts. Its draws leave: of a rule that was drawn, half the \
+         95% interval that another seed would change, which the interval beside holds. By its own account: the rule says that it accepts \
          a draft. TV: half the sum over tokens of |law of the output − p|, the largest of any \
          position, in double precision. Nothing of these rules is known but what they say of \
          themselves at each position.",
@@ -127,7 +132,7 @@ pub(super) fn laws(report: &GapReport) -> Option<Section> {
     let of = report.own_laws.iter().map(|law| {
         let made = match &law.made {
             Some(made) => format!(", made as {made}"),
-            None => ", which can only be drawn from: no α*".to_owned(),
+            None => ", which can only be drawn from: nothing limits its α*".to_owned(),
         };
         let of = format!("{}{made}", law.name);
         described(of, law.digest.as_deref(), &law.words)

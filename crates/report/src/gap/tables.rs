@@ -1,6 +1,6 @@
 //! The tables of a gap report.
 
-use super::certainty::{of_gap, of_rates};
+use super::certainty::{of_gap, of_rates, of_row};
 use super::first::{points, recovered};
 use super::select::{
     LEVEL, ahead, cell, cells_at, each_cell, headline, is_measured, laws, place, places, quantile,
@@ -41,6 +41,8 @@ fn maybe(value: Option<f64>) -> Entry {
     value.map_or_else(Entry::none, number)
 }
 
+const MONTE_CARLO: &str = "MC: estimated by Monte Carlo.";
+
 /// Every verifier at one place, a line each, in percent.
 pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
     let columns = head("drafts and rule | #accepts % | #loses | #of α*");
@@ -67,9 +69,13 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         ])];
         for row in &cell.verifiers {
             let (kind, width) = of_gap(optimum, row);
+            let mut accepts = percent_of(&row.acceptance, &of_row(row));
+            if row.is_simulated() {
+                accepts.text.push_str(" MC");
+            }
             rows.push(Row::new([
                 Entry::plain(&row.name),
-                percent_of(&row.acceptance, &exactness(row.kind, row.width_max)),
+                accepts,
                 percent_of(&row.gap.estimate, &exactness(kind, width)),
                 of_optimum(cell, row),
             ]));
@@ -77,6 +83,11 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         table.group(cell.scheme.clone(), rows, false);
     }
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
+    let mut rows = cells.iter().flat_map(|cell| &cell.verifiers);
+    let simulated = rows.any(VerifierRow::is_simulated);
+    table
+        .notes
+        .extend(simulated.then(|| MONTE_CARLO.to_owned()));
     table.notes.extend(recovered(report, &cells));
     table
 }
@@ -153,14 +164,14 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     if has_open(report) {
         notes.push(OPEN.to_owned());
     }
-    let sampled = |row: &VerifierRow| row.kind == Kind::MonteCarlo;
+    let sampled = VerifierRow::is_simulated;
     if report
         .cells
         .iter()
         .flat_map(|cell| &cell.verifiers)
         .any(sampled)
     {
-        notes.push("MC: estimated by Monte Carlo.".to_owned());
+        notes.push(MONTE_CARLO.to_owned());
     }
     let estimated = report.cells.iter().flat_map(|cell| &cell.verifiers);
     if estimated.into_iter().any(|row| row.kind == Kind::Estimate) {
@@ -277,9 +288,8 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
         let Some((cell, row)) = cell.and_then(|cell| Some((cell, verifier(cell, name)?))) else {
             return Entry::none();
         };
-        let how = exactness(row.kind, row.width_max);
-        let mut entry = entry(&row.acceptance, &how);
-        if row.kind == Kind::MonteCarlo {
+        let mut entry = entry(&row.acceptance, &of_row(row));
+        if row.is_simulated() {
             entry.text.push_str(" MC");
         }
         if row.kind == Kind::Estimate {
