@@ -207,12 +207,13 @@ impl TreeArgs {
     }
 }
 
-/// The best tree and the price as engines read them.
+/// The tree that is advised and the price, as engines read them.
 fn exports(report: &TreeReport) -> Result<Files, CliError> {
     let mut files = Vec::new();
-    if let Some(best) = report.best.first() {
-        files.push(("eagle", typed::line(&best.paths)?));
-        files.push(("sequoia", typed::line(&best.growmap)?));
+    if let Some(paths) = report::tree::advised(report) {
+        let growmap = DraftTree::new(paths.to_vec()).map(|tree| tree.sequoia());
+        files.push(("eagle", typed::line(&paths)?));
+        files.push(("sequoia", typed::line(&growmap.ok())?));
     }
     if let Some(priced) = &report.priced {
         files.push(("price", typed::line(&priced.price)?));

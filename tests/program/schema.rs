@@ -2,7 +2,7 @@
 //! to the schemas? Fields that a schema does not name fail here too.
 
 use crate::engine_log::{small, write as write_engine};
-use crate::made_log::{rows, write};
+use crate::made_log::{rows, write, write_drawn};
 use crate::made_paths::{Made, write as write_paths};
 use crate::run::{ROOT, Run, specgap};
 use jsonschema::Validator;
@@ -229,7 +229,9 @@ fn reports_of_logs_keep_to_their_schemas() {
         "length",
     );
     printed(at, "length paths --lengths 1,2 --cost-ratio 0.1", "length");
-    let tree = "tree log --trees 2x2 --laws with-replacement --verifiers rrs --budget 4 \
+    // A tree is written where the text tells one.
+    write_drawn(&at.join("drawn"), &rows(20));
+    let tree = "tree drawn --trees 2x2 --laws with-replacement --verifiers rrs --budget 4 \
                 --max-depth 2 --max-branch 3 --slot-values --out made";
     printed(at, tree, "tree");
     let grown = read(&at.join("made/best-tree.eagle.json"));

@@ -53,11 +53,11 @@ fn a_log_becomes_a_folder_of_files() {
             ("2x2", "exact-match")
         ]
     );
-    let best = &report.best[0];
+    let advised = specgap::report::tree::advised(&report).unwrap();
     let eagle: Vec<Vec<usize>> = serde_json::from_str(&read("best-tree.eagle.json")).unwrap();
-    assert_eq!(eagle, best.paths);
+    assert_eq!(eagle, advised);
     let sequoia: Value = serde_json::from_str(&read("best-tree.sequoia.json")).unwrap();
-    assert_eq!(sequoia["size"], best.paths.len() + 1);
+    assert_eq!(sequoia["size"], advised.len() + 1);
     assert!(sequoia["Successors"].is_array());
     // What it wrote, it takes.
     tree(folder.path(), "log --trees made/best-tree.eagle.json -q").ok();
@@ -83,6 +83,33 @@ fn the_best_tree_is_as_flat_as_its_time_asks() {
     };
     let (flat, any) = (quickest(2), quickest(8));
     assert!(flat > 1.5 && any > 0.995 * flat, "{flat} {any}");
+}
+
+/// A named tree is verified from its leaves where that keeps more, and where times have a step the
+/// advised tree ends before it.
+#[test]
+fn no_table_has_more_than_what_is_advised() {
+    let folder = tempfile::tempdir().unwrap();
+    let times = "schema = 1\ntarget_step = { seconds = 1 }\ndraft_step = { seconds = 0.02 }\nverify = [\
+                 { tokens = 1, seconds = 1 }, { tokens = 7, seconds = 1 }, { tokens = 8, seconds = 4 }]\n";
+    std::fs::write(folder.path().join("step.toml"), times).unwrap();
+    let log = Path::new(ROOT).join("models/logs/smollm2-chat");
+    let best = |line: &str| {
+        let line = format!("{} {line} --format json", log.display());
+        let run = tree(folder.path(), &line).ok();
+        let report: TreeReport = serde_json::from_str(&run.out).unwrap();
+        report.best[0].clone()
+    };
+    let deep = best("--trees chain-10 --laws with-replacement --budget 10 --max-depth 2");
+    let is_whole = deep.verifier.starts_with("traversal") && deep.paths.len() == 10;
+    assert!(is_whole, "{deep:?}");
+    let laws = "--laws with-replacement --verifiers rrs --trees chain-2";
+    let short = best(&format!("{laws} --budget 7 --timings step.toml"));
+    assert_eq!(
+        best(&format!("{laws} --budget 8 --timings step.toml")).paths,
+        short.paths
+    );
+    assert!(short.paths.len() > 4, "{:?}", short.paths);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn advice(report: &LengthReport) -> String {
         let unsure = replayed::unsure(&best.speedup);
         return format!(
             "Draft {} a round {}: {} as fast as the target alone at c = {cost}, on prompts that \
-             had no say in the choice{unsure}.",
+             had no say in the length{unsure}.",
             counted(best.parameter as usize, "token"),
             way(best),
             times(best)

@@ -20,6 +20,20 @@ pub(super) fn named(report: &TreeReport) -> Option<&ReferenceTree> {
     report.reference.as_ref().filter(|_| !is_worth)
 }
 
+/// The tree that is advised, if one is.
+pub fn advised(report: &TreeReport) -> Option<&[Vec<usize>]> {
+    let best = report.best.first()?;
+    let is_slow = |speed: &Estimate| speed.ci95[1] <= 1.0;
+    if report.of.is_off(&report.surprise)
+        || is_open(report)
+        || best.speedup.as_ref().is_some_and(is_slow)
+    {
+        return None;
+    }
+    let named = named(report).and_then(|one| report.trees.get(&one.tree));
+    Some(named.unwrap_or(&best.paths))
+}
+
 /// Says what the tree of the first sentence gives: one that engines have, unless the grown one is
 /// told apart from it.
 fn finding(report: &TreeReport) -> Option<String> {

@@ -18,6 +18,8 @@ mod lead;
 mod priced;
 mod tables;
 
+pub use lead::advised;
+
 use super::replayed;
 use crate::sections::{first_shown, of_table, shown};
 use specgap_base::typed;

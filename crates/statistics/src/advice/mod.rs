@@ -188,6 +188,10 @@ impl Verdict {
     /// ```
     #[must_use]
     pub fn of(difference: &Estimate, floor: f64) -> Self {
+        // Rounding tells nothing apart.
+        if difference.ci95.iter().all(|end| end.abs() < 1e-9) {
+            return Self::NotToldApart;
+        }
         match difference.side() {
             Some(Ordering::Greater) if least(difference) >= floor => Self::Worth,
             Some(Ordering::Less) => Self::Worse,

@@ -297,8 +297,8 @@ impl<'a> Weighed<'a> {
 
     /// The strongest, and by how much it beats all others. Where the law of drafts is refuted by
     /// itself, acceptance and corrections rest on it: only what changes drafts explains it, and
-    /// nothing does if what leaves them as they are explains far more. Where outputs are refuted, no
-    /// lossless law explains that.
+    /// nothing does if what leaves them as they are explains far more of refuted outputs. No lossless
+    /// law explains these.
     pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
         let (drafts, outputs) = (self.drafts_fall(), self.of_outputs >= self.needed());
         let able = self.candidates.iter();
@@ -307,10 +307,8 @@ impl<'a> Weighed<'a> {
         let mut all = able.clone();
         let mut able = able.filter(|one| !drafts || one.changes_drafts());
         let first = able.next()?;
-        if all
-            .next()
-            .is_some_and(|one| one.log >= first.log + self.needed())
-        {
+        let most = all.next().map_or(0.0, |one| one.log);
+        if outputs && most >= first.log + self.needed() {
             return None;
         }
         let next = able.next().map_or(0.0, |one| one.log);

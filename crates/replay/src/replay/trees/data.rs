@@ -257,6 +257,9 @@ pub struct GrownTree {
     pub growmap: SequoiaGrowMap,
     /// E\[tau\] on the prompts that it was chosen on, which flatters it.
     pub expected_accepted_length_where_chosen: f64,
+    /// N / E\[target calls\] on the prompts that choose, by which it was chosen where no times are given.
+    #[serde(default)]
+    pub tokens_per_call_where_chosen: f64,
     /// E\[tau\] on the others.
     pub expected_accepted_length: Estimate,
     /// No lossless verifier of its drafts has a larger one there; as in [`TreeResult`].

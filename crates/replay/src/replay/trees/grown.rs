@@ -18,11 +18,16 @@ const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
 struct Family {
     /// Each with what a node more than in the one before adds to E\[tau\], and the E\[tau\] that it promises.
     trees: Vec<(DraftTree, f64, f64)>,
+    /// They are named trees, and no answer to what more nodes buy.
+    is_named: bool,
 }
 
 impl Family {
     fn new(trees: impl Iterator<Item = (DraftTree, f64)>) -> Self {
-        let mut family = Self { trees: Vec::new() };
+        let mut family = Self {
+            trees: Vec::new(),
+            is_named: false,
+        };
         for (tree, promised) in trees {
             let (nodes, before) =
                 (family.trees.last()).map_or((0, 0.0), |one| (one.0.len(), one.2));
@@ -34,20 +39,17 @@ impl Family {
         family
     }
 
-    fn grown(growth: &Growth) -> Self {
-        let budgets = BUDGETS.into_iter().chain([growth.paths.len()]);
-        let budgets: BTreeSet<usize> = budgets.map(|most| growth.size_within(most)).collect();
+    fn grown(growth: &Growth, sizes: &BTreeSet<usize>) -> Self {
+        let sizes = sizes.iter().map(|&most| growth.size_within(most));
+        let budgets: BTreeSet<usize> = sizes.collect();
         let tree =
             |nodes: usize| Some((growth.tree(nodes).ok()?, growth.gains[..nodes].iter().sum()));
         Self::new(budgets.into_iter().filter_map(tree))
     }
 
-    fn by_slot(trees: &SlotTrees, budget: usize) -> Self {
-        let budgets = BUDGETS
-            .into_iter()
-            .filter(|&most| most < budget)
-            .chain([budget]);
-        Self::new(budgets.filter_map(|nodes| Some((trees.tree(nodes).ok()?, trees.value(nodes)))))
+    fn by_slot(trees: &SlotTrees, sizes: &BTreeSet<usize>) -> Self {
+        let tree = |&nodes: &usize| Some((trees.tree(nodes).ok()?, trees.value(nodes)));
+        Self::new(sizes.iter().filter_map(tree))
     }
 
     /// The one that promises the quickest tree, or where no times are known the largest E\[tau\].
@@ -73,9 +75,10 @@ impl Measurement<'_> {
         };
         let timings = self.settings.timings.as_ref();
         let (mut chosen, mut worth_of_chosen) = (None, f64::NEG_INFINITY);
-        for family in self.families(shares, limits) {
+        let mut sizes = Vec::new();
+        for family in self.families(pair, shares, limits) {
             let mut by_budget = Vec::new();
-            let mut best = None;
+            let mut is_best = false;
             for (tree, last_gain, _) in family.trees {
                 let shape = tree.shape();
                 let group = self.group(shares, &shape);
@@ -102,16 +105,18 @@ impl Measurement<'_> {
                 let worth = if timings.is_some() {
                     speed
                 } else {
-                    Some(here.mean)
+                    Some(group.tokens_per_call(Half::Chooses).mean)
                 };
                 if let Some(worth) = worth.filter(|&worth| worth > worth_of_chosen) {
-                    worth_of_chosen = worth;
-                    best = Some((tree, speed));
+                    (worth_of_chosen, is_best) = (worth, true);
+                    chosen = Some((tree, speed));
                 }
             }
-            chosen = best.map(|best| (best, by_budget)).or(chosen);
+            if !family.is_named && (is_best || sizes.is_empty()) {
+                sizes = by_budget;
+            }
         }
-        let ((tree, speedup_where_chosen), by_budget) = chosen?;
+        let (tree, speedup_where_chosen) = chosen?;
         let shape = tree.shape();
         let group = self.group(shares, &shape);
         let along = group.along(timings);
@@ -123,12 +128,13 @@ impl Measurement<'_> {
             reported_on: self.texts.clusters / 2,
             growmap: tree.sequoia(),
             expected_accepted_length_where_chosen: group.accepted(Half::Chooses)?.mean,
+            tokens_per_call_where_chosen: group.tokens_per_call(Half::Chooses).mean,
             expected_accepted_length: group.accepted(Half::Reports)?,
             most_accepted_length: group.most_accepted(Half::Reports),
             tokens_per_call: group.tokens_per_call(Half::Reports),
             speedup_where_chosen,
             speedup: timings.and_then(|timings| group.speed(Half::Reports, timings)),
-            by_budget,
+            by_budget: sizes,
             drawn: group.nodes(Half::Reports, &tree),
             sequoia: (self.sequoia(pair, shares, limits)).filter(|_| pair.levels.is_none()),
             minus_best: None,
@@ -139,9 +145,16 @@ impl Measurement<'_> {
 
     /// Trees that may be best: grown node by node, and by slots where what children get depends on
     /// how many they are. Where draft steps cost time, of either kind those within the depth that
-    /// promises most.
-    fn families(&self, shares: &Shares, limits: Limits) -> Vec<Family> {
+    /// promises most. And the named trees within the budget.
+    fn families(&self, pair: &Pair, shares: &Shares, limits: Limits) -> Vec<Family> {
         let timings = self.settings.timings.as_ref();
+        // Where times have steps trees end before them.
+        let knots = timings.into_iter().flat_map(|timings| &timings.verify);
+        let knots = knots.map(|pass| pass.tokens.saturating_sub(1));
+        let sizes = BUDGETS.into_iter().chain(knots).chain([limits.budget]);
+        let sizes: BTreeSet<usize> = sizes
+            .filter(|most| (1..=limits.budget).contains(most))
+            .collect();
         let least = match timings {
             Some(_) => 1,
             None => limits.depth,
@@ -151,17 +164,26 @@ impl Measurement<'_> {
         let all = within
             .clone()
             .filter(|within| is_nested || within.depth == limits.depth);
-        let grown = all.map(|within| Family::grown(&Growth::new(self.choosing(shares), within)));
-        let grown = Family::best(grown, timings);
-        if is_nested {
-            return grown.into_iter().collect();
+        let grown =
+            all.map(|within| Family::grown(&Growth::new(self.choosing(shares), within), &sizes));
+        let mut families = Vec::from_iter(Family::best(grown, timings));
+        if !is_nested {
+            let rates = SlotRates::new(self.choosing(shares), limits);
+            let slots = within.map(|within| Family::by_slot(&rates.best_trees(within), &sizes));
+            families.extend(Family::best(slots, timings));
         }
-        let rates = SlotRates::new(self.choosing(shares), limits);
-        let slots = within.map(|within| Family::by_slot(&rates.best_trees(within), within.budget));
-        grown
-            .into_iter()
-            .chain(Family::best(slots, timings))
-            .collect()
+        let depths = self
+            .texts
+            .depths_or(usize::MAX)
+            .min(self.settings.deepest());
+        let named = self.settings.trees.iter().map(|one| &one.tree);
+        let named = named.filter(|tree| tree.len() <= limits.budget && tree.depth() <= depths);
+        let named = named.filter(|tree| pair.takes(&tree.shape()));
+        families.push(Family {
+            trees: named.map(|tree| (tree.clone(), 0.0, 0.0)).collect(),
+            is_named: true,
+        });
+        families
     }
 
     pub(super) fn sequoia(

@@ -179,7 +179,7 @@ impl Measurement<'_> {
         results.sort_by_key(of_tree);
         let worth = |(tree, _): &(GrownTree, Along)| {
             tree.speedup_where_chosen
-                .unwrap_or(tree.expected_accepted_length_where_chosen)
+                .unwrap_or(tree.tokens_per_call_where_chosen)
         };
         best.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         if let Some(((_, first), others)) = best.split_first_mut() {
@@ -450,7 +450,9 @@ impl Measurement<'_> {
 
     /// A named tree within the budget, to compare the best one with.
     pub(super) fn candidate(&self, result: &TreeResult, group: &Group<'_>) -> Option<Candidate> {
-        if result.nodes > self.settings.limits.budget || self.texts.clusters < 2 {
+        let settings = self.settings;
+        let fits = result.nodes <= settings.limits.budget && result.depth <= settings.deepest();
+        if !fits || self.texts.clusters < 2 {
             return None;
         }
         let timings = self.settings.timings.as_ref();

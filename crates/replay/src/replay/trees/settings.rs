@@ -53,6 +53,16 @@ impl TreeSettings {
         at_nodes.chain(from_leaves.filter(|rule| rule.entry().from_leaves.is_some()))
     }
 
+    /// How deep a named tree may be that is advised: any that was asked for, of the usual ones those
+    /// within the limit.
+    pub(super) fn deepest(&self) -> usize {
+        let names = self.trees.iter().map(|one| one.name.as_str());
+        match names.eq(Self::TREES) {
+            true => self.limits.depth,
+            false => usize::MAX,
+        }
+    }
+
     /// Rules that are replayed only where they or their drafts are named: no engine runs them, and
     /// of as many drafts `traversal` keeps more.
     pub const OLDER: [RuleName; 3] = [RuleName::K_SEQ, RuleName::NAIVE_TREE, RuleName::SPECHUB];
