@@ -1389,3 +1389,17 @@ fn an_engine_that_compares_tokens_hears_what_one_noise_keeps() {
     assert!(said.contains(&words), "{words}: {said}");
     assert!(!told("vLLM", "").contains("noise"));
 }
+
+/// Where many laws accept all, the title has the one that the advice names.
+#[test]
+fn the_title_and_the_advice_name_one_law() {
+    let folder = tempfile::tempdir().unwrap();
+    let same = rows(150).into_iter().map(|(_, q)| (q.clone(), q));
+    write_drawn(&folder.path().join("same"), &same.collect::<Vec<_>>());
+    let run = gap(folder.path(), "same --temperature 1 --drafts 3").ok();
+    let first: Vec<&str> = run.out.lines().take(3).collect();
+    let law = first[0].strip_prefix("same: ").unwrap();
+    let law = law.split(" drafts").next().unwrap();
+    let advice = first[1..].join(" ");
+    assert!(advice.contains(&format!("draw {law}")), "{first:?}");
+}

@@ -8,6 +8,7 @@ use specgap_core::scheme::SchemeName;
 use specgap_measure::{Cell, GapReport, VerifierRow};
 use specgap_page::plot::{Axis, BoxRow, Line};
 use specgap_page::words::{counted, lower_first, percent, temperature};
+use specgap_statistics::advice::{Change, Verdict};
 use std::cmp::Ordering;
 
 /// Finds what drafts of each law get by their usual rule, or by any where all are alike.
@@ -31,7 +32,18 @@ pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> 
             let is_more = known && ahead(one) == Some(Ordering::Greater);
             is_more.then_some((other, row, one.difference.mean))
         });
-        if let Some((other, row, _)) = more.max_by(|a, b| a.2.total_cmp(&b.2)) {
+        // The law that the advice names, if it is for who drafts these.
+        let here = |change: &&Change| change.temperature == Some(at) && change.drafts == Some(n);
+        let mut changes = report.advice.iter().filter(here);
+        let change =
+            changes.find(|one| one.verdict == Verdict::Worth && one.from.starts_with("top/"));
+        let law = change.and_then(|one| one.to.split('/').next());
+        let is_advised = |cell: &Cell| law == Some(&*cell.scheme);
+        let most = more.max_by(|a, b| {
+            let advised = is_advised(a.0).cmp(&is_advised(b.0));
+            advised.then(a.2.total_cmp(&b.2))
+        });
+        if let Some((other, row, _)) = most {
             return Some(format!(
                 "{} drafts are accepted {} of the time, the likeliest tokens {} ({place})",
                 other.scheme,
