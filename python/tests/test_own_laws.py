@@ -247,7 +247,7 @@ def test_rules_are_drawn_under_samplers(arrays: dict[str, Any]) -> None:
     assert np.isfinite(table["one noise/same_noise"]).all()
     text = report.text(whole=True)
     assert "MC: estimated by Monte Carlo." in text and "nothing limits its α" in text
-    assert "no lossless verifier accepts more than with-replacement" in " ".join(text.split())
+    assert "no lossless rule of one position at a time accepts more than with-replacement" in " ".join(text.split())
 
 
 def test_what_draws_leave_is_what_another_seed_changes(arrays: dict[str, Any]) -> None:
