@@ -767,3 +767,35 @@ fn chains_of_one_noise_are_trees_of_single_children() {
         [run(), length(folder.path(), line)].map(|run| means(run, "accepted_from_everywhere")[0]);
     assert!(most / (2.0 - most) <= kept && kept <= most, "{kept} {most}");
 }
+
+/// A length or a depth at the end of what was tried is said to be there.
+#[test]
+fn the_end_of_what_was_tried_is_said() {
+    for (line, is_end, said) in [
+        (
+            "length --lengths 1,2 --cost-ratio 0.01",
+            true,
+            "No longer one was tried",
+        ),
+        (
+            "length --lengths 1,2,12 --cost-ratio 0.2",
+            false,
+            "No longer one was tried",
+        ),
+        (
+            "tree --budget 12 --max-depth 2 --laws stratified",
+            true,
+            "no deeper one was tried",
+        ),
+        (
+            "tree --budget 8 --max-depth 8 --laws stratified",
+            false,
+            "no deeper one was tried",
+        ),
+    ] {
+        let words = line.split(' ').chain(["models/logs/smollm2-chat"]);
+        let run = specgap(Path::new(ROOT), words).ok();
+        let text = run.out.replace("\n    ", " ");
+        assert_eq!(text.contains(said), is_end, "{line}: {text}");
+    }
+}

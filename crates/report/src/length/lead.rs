@@ -6,7 +6,7 @@ use crate::points::share;
 use crate::{cautions, draft_paths, replayed};
 use specgap_page::Block;
 use specgap_page::words::{count, counted, listed, percent};
-use specgap_replay::replay::{Chosen, Drafts, LengthReport, costs_shown};
+use specgap_replay::replay::{Chosen, Drafts, LengthReport, Parameter, costs_shown};
 
 pub(super) fn title(report: &LengthReport) -> String {
     let finding = finding(report);
@@ -85,9 +85,15 @@ fn advice(report: &LengthReport) -> String {
             );
         }
         let unsure = replayed::unsure(&best.speedup);
+        let is_longer = |one: &Parameter| matches!(one, Parameter::Count(k) if *k > best.parameter);
+        let mut tried = report.results.iter().filter(|row| row.policy == "fixed");
+        let more = match tried.any(|row| is_longer(&row.parameter)) {
+            true => "",
+            false => " No longer one was tried (--lengths).",
+        };
         return format!(
             "Draft {} a round {}: {} as fast as the target alone at c = {cost}, on prompts that \
-             had no say in the length{unsure}.",
+             had no say in the length{unsure}.{more}",
             counted(best.parameter as usize, "token"),
             way(best),
             times(best)

@@ -82,8 +82,12 @@ fn advice(report: &TreeReport) -> Vec<String> {
         return vec![why.to_owned()];
     };
     let depth = best.paths.iter().map(Vec::len).max().unwrap_or(0);
+    let limit = match depth == best.limits[1] && depth < best.limits[0] {
+        true => " (no deeper one was tried: --max-depth)",
+        false => "",
+    };
     let grown = format!(
-        "{}, depth {depth}, with {} on {} drafts",
+        "{}, depth {depth}{limit}, with {} on {} drafts",
         counted(best.paths.len(), "token"),
         best.verifier,
         best.scheme
