@@ -211,9 +211,8 @@ impl TreeArgs {
 fn exports(report: &TreeReport) -> Result<Files, CliError> {
     let mut files = Vec::new();
     if let Some(paths) = report::tree::advised(report) {
-        let growmap = DraftTree::new(paths.to_vec()).map(|tree| tree.sequoia());
-        files.push(("eagle", typed::line(&paths)?));
-        files.push(("sequoia", typed::line(&growmap.ok())?));
+        let [eagle, sequoia] = report::tree::as_engines_read(paths)?;
+        files.extend([("eagle", eagle), ("sequoia", sequoia)]);
     }
     if let Some(priced) = &report.priced {
         files.push(("price", typed::line(&priced.price)?));

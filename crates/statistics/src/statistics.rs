@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::cmp::Ordering;
 
+/// The two-sided 95% quantile of a normal.
+pub const NORMAL_95: f64 = 1.959_963_984_540_054;
+
 /// A mean over positions with its interval, clustered by prompt.
 ///
 /// Rows that list only the most probable tokens add a second uncertainty, which has

@@ -9,6 +9,7 @@ use super::notes::ENOUGH;
 use super::runs::Runs;
 use super::{changes, definitions, notes, steps};
 use specgap_statistics::curve::Curve;
+use specgap_statistics::statistics::NORMAL_95;
 use specgap_statistics::{Clustered, Estimate};
 
 /// What ranges allow for coins that depend on where the round started: on the shipped heads the truth was up
@@ -20,9 +21,6 @@ const UP_TO: usize = 8;
 
 /// Up to this share of K that is not drafted, rates still go on beyond K.
 const HARDLY_SHORT: f64 = 0.01;
-
-/// The 97.5% point of the normal law.
-const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// Reports what counts say of every draft length.
 ///
@@ -225,7 +223,7 @@ impl<'a> Sums<'a> {
         let squares: f64 = (moves.iter().enumerate())
             .map(|(place, by)| exactly(self.total, place) * by * by)
             .sum();
-        Estimate::plus_minus(mean, NORMAL * squares.sqrt() / self.total.rounds)
+        Estimate::plus_minus(mean, NORMAL_95 * squares.sqrt() / self.total.rounds)
     }
 
     /// The share of rounds times what each accepts, with its interval.
@@ -253,7 +251,7 @@ impl<'a> Sums<'a> {
             // Of numbers from 0 to K with a mean none spread more than 0 and K themselves.
             (None, Some(length)) => {
                 let most = (mean - 1.0) * (length as f64 + 1.0 - mean).max(0.0);
-                Estimate::plus_minus(mean, NORMAL * (most / self.total.rounds).sqrt())
+                Estimate::plus_minus(mean, NORMAL_95 * (most / self.total.rounds).sqrt())
             }
             (None, None) => Estimate::plus_minus(mean, 0.0),
         }

@@ -11,9 +11,6 @@ use super::super::own_answers::gap_of;
 use super::super::settings::LawMeasured;
 use super::Pages;
 
-/// The two-sided 95% quantile of a normal.
-const TWO_SIDED_95: f64 = 1.959_963_984_540_054;
-
 impl Pages<'_> {
     pub(super) fn overlap(&self) -> Vec<OverlapRow> {
         self.temperatures()
@@ -128,7 +125,8 @@ impl Pages<'_> {
             total_variation_mean: away.map(|tally| tally.clustered(&self.sizes).mean),
             // Draws of one position are independent of those of another.
             noise: self.find(of(AboutOwn::Noise)).map(|tally| {
-                TWO_SIDED_95 * tally.total().value().sqrt() / self.summary.positions() as f64
+                specgap_statistics::statistics::NORMAL_95 * tally.total().value().sqrt()
+                    / self.summary.positions() as f64
             }),
         };
         let rates = [AboutOwn::Acceptance, AboutOwn::Gap].map(of);

@@ -101,14 +101,22 @@ fn by_budget(report: &TreeReport) -> Option<Section> {
     )
 }
 
-fn exports(paths: &[Vec<usize>]) -> Vec<Block> {
+/// A tree as engines read it: EAGLE's list of paths, and Sequoia's growmap.
+///
+/// # Errors
+/// None that paths of a tree can have.
+pub fn as_engines_read(paths: &[Vec<usize>]) -> serde_json::Result<[String; 2]> {
     let growmap = DraftTree::new(paths.to_vec()).map(|tree| tree.sequoia());
-    let json = |value: serde_json::Result<String>| Block::Command(value.unwrap_or_default());
+    Ok([typed::line(&paths)?, typed::line(&growmap.ok())?])
+}
+
+fn exports(paths: &[Vec<usize>]) -> Vec<Block> {
+    let [eagle, sequoia] = as_engines_read(paths).unwrap_or_default();
     vec![
         Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
-        json(typed::line(&paths)),
+        Block::Command(eagle),
         Block::Paragraph("Sequoia's growmap:".to_owned()),
-        json(typed::line(&growmap.ok())),
+        Block::Command(sequoia),
     ]
 }
 

@@ -148,9 +148,10 @@ pub fn causes() -> BTreeMap<&'static str, String> {
     for rule in [Rule::TEXT, Rule::TOKEN, Rule::ONE_HOT, Rule::CARRIED] {
         let families = Families::of(rule, 3, 2, false);
         for suspect in &families.suspects {
-            let (words, cure) = (suspect.law.words(), suspect.law.cure());
-            let meaning =
-                || format!("a cause that an audit names. Example: {words}. What to do: {cure}");
+            let meaning = || {
+                let (words, cure) = (suspect.law.words(), suspect.law.cure());
+                format!("a cause that an audit names. Example: {words}. What to do: {cure}")
+            };
             all.entry(families.names[suspect.family])
                 .or_insert_with(meaning);
         }

@@ -300,7 +300,7 @@ impl<'a> Weighed<'a> {
     /// nothing does if what leaves them as they are explains far more of refuted outputs. No lossless
     /// law explains these.
     pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
-        let (drafts, outputs) = (self.drafts_fall(), self.of_outputs >= self.needed());
+        let (drafts, outputs) = (self.drafts_fall(), self.outputs_fall());
         let able = self.candidates.iter();
         let able = able.filter(|one| !one.lossless || self.keeps_so(one));
         let able = able.filter(|one| !(outputs && one.lossless && one.law.is_some()));
@@ -313,6 +313,11 @@ impl<'a> Weighed<'a> {
         }
         let next = able.next().map_or(0.0, |one| one.log);
         Some((first, first.log - next.max(0.0)))
+    }
+
+    /// Tells whether what comes out does not follow p, of a rule that says it does.
+    pub(crate) fn outputs_fall(&self) -> bool {
+        self.of_outputs >= self.needed() && self.rule.is_lossless()
     }
 
     /// Tells whether drafts are no draws of the law that is claimed of them.

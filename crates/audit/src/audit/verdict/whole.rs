@@ -103,10 +103,7 @@ fn audited(
             .iter()
             .any(|check| check.name == name && check.violations > 0)
     };
-    let falls = [
-        weighed.of_rule >= weighed.needed(),
-        weighed.of_outputs >= weighed.needed() && opened.rule.is_lossless(),
-    ];
+    let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
     let left_out = log
