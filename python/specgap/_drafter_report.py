@@ -80,7 +80,7 @@ DEFINITIONS = {
     "tokens_per_call_k": "tokens of the text over expected calls of the target, for k drafts a "
     "round, sampled, token by token: rounds are replayed from each text's first token, and start "
     "where rounds end",
-    "best_length_at_c": "the k that is quickest on every other prompt (the first, third, ...), at "
+    "best_length_at_c": "the k that is quickest on half of the prompts (numbers 0, 3, 5, 6, 9, ..), at "
     "a drafted token's "
     "cost of c target steps",
     "speedup_at_c": "tokens / (calls + c drafted tokens) at that k, on the other prompts, which "
@@ -357,11 +357,11 @@ class DrafterReport(Report):
             per_call[kind] = [clustered(tokens, sums.of(calls)) for calls, _ in found]
             if kind == "sampled":
                 sampled = [(sums.of(calls), sums.of(drafts)) for calls, drafts in found]
-        odd = np.arange(len(tokens)) % 2 == 0
+        chooses = np.array([bin(at).count("1") % 2 == 0 for at in range(len(tokens))])
         best = []
         for cost in costs:
             spent = [calls + cost * drafts for calls, drafts in sampled]
-            choice, rest = (odd, ~odd) if len(tokens) > 1 else (odd, odd)
+            choice, rest = (chooses, ~chooses) if len(tokens) > 1 else (chooses, chooses)
             speeds = [float(tokens[choice].sum() / one[choice].sum()) for one in spent]
             k = int(np.argmax(speeds))
             speedup = clustered(tokens[rest], spent[k][rest])

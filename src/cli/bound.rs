@@ -87,7 +87,7 @@ pub(super) fn in_words(bound: &Value) -> Vec<String> {
     let upper = &bound["upper_bound"];
     if !upper.is_object() {
         return vec![
-            "bound: none from these texts; limits are fitted on every other prompt and reported on \
+            "bound: none from these texts; limits are fitted on half of the prompts and reported on \
              the others: decode at least two prompts of two tokens"
                 .to_owned(),
         ];

@@ -207,6 +207,15 @@ fn a_list_by_batch_size_for_vllm() {
     );
     let text = counters(folder.path(), &line.replace(" --format json", "")).out;
     text.says("\"num_speculative_tokens_per_batch_size\": [[1, 7, 4], [8, 8, 1]]");
+    text.says("Try vLLM's num_speculative_tokens_per_batch_size to the list below. At batch size 1 and 8 the counts");
+    // Where a draft costs more than it can bring, no range leaves anything open.
+    std::fs::write(
+        folder.path().join("dear.toml"),
+        SLOW.replace("0.008", "0.03"),
+    )
+    .unwrap();
+    let text = counters(folder.path(), "first.txt --timings-by-batch 8=dear.toml").out;
+    text.says("Set vLLM's num_speculative_tokens_per_batch_size to the list below.");
 }
 
 #[test]

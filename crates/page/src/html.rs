@@ -51,8 +51,8 @@ impl Page {
         Ok(visible(out))
     }
 
-    /// Returns what hides panels of options that are not chosen, on a screen alone. Where a browser does not
-    /// know `:has`, all are shown.
+    /// Returns what hides panels of options that are not chosen, on paper too. Where a browser does not know
+    /// `:has`, all are shown.
     fn chosen_style(&self) -> String {
         let choices = self.lead.iter().find_map(|block| match block {
             Block::Choice(choices) => Some(choices),
@@ -63,13 +63,12 @@ impl Page {
         };
         let options = (choices.iter().enumerate())
             .flat_map(|(axis, choice)| (0..choice.options.len()).map(move |at| (axis, at)));
-        let rules: String = options
+        options
             .map(|(axis, at)| {
                 let name = option(axis, at);
                 format!("main:has(#{name}:not(:checked)) .{name}{{display:none}}\n")
             })
-            .collect();
-        format!("@media screen{{\n{rules}}}\n")
+            .collect()
     }
 }
 

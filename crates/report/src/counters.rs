@@ -100,7 +100,7 @@ fn advice(report: &CountersReport) -> String {
             .to_owned();
     }
     if !report.by_batch.is_empty() {
-        return "Set vLLM's num_speculative_tokens_per_batch_size to the list below.".to_owned();
+        return by_batch_advice(report);
     }
     let range = (report.by_cost.first()).zip(report.by_cost.last());
     let known = range.map_or_else(String::new, |(cheap, dear)| {
@@ -123,6 +123,21 @@ fn advice(report: &CountersReport) -> String {
     format!(
         "Give --cost-ratio C, the time of a draft step over that of a target step, or --timings FILE \
          to be told which length to set.{known}"
+    )
+}
+
+fn by_batch_advice(report: &CountersReport) -> String {
+    let is_open = |best: &Best| best.alike.iter().any(|&length| length != best.length);
+    let open = report.by_batch.iter().filter(|at| is_open(&at.best));
+    let open: Vec<String> = open.map(|at| at.batch.to_string()).collect();
+    let to = "vLLM's num_speculative_tokens_per_batch_size to the list below.";
+    if open.is_empty() {
+        return format!("Set {to}");
+    }
+    let batches = listed(&open);
+    format!(
+        "Try {to} At batch size {batches} the counts do not tell which length is quickest: run the list, and \
+         count again."
     )
 }
 

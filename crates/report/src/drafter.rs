@@ -58,7 +58,7 @@ pub struct DrafterSettings {
 pub struct BestAt {
     /// What a drafted token costs, in steps of the target.
     pub cost_ratio: f64,
-    /// How many are quickest on every other prompt.
+    /// How many are quickest on half of the prompts.
     pub length: usize,
     /// How much quicker on the others.
     pub speedup: Estimate,
@@ -166,7 +166,8 @@ fn lengths(report: &DrafterReport) -> Section {
                 entry(&at.speedup, 3),
             ])
         });
-        let caption = "Sampled drafts a round, chosen on every other prompt, at work on the others";
+        let caption =
+            "Sampled drafts a round, chosen on half of the prompts, at work on the others";
         blocks.push(Block::Table(
             Table::new("best-length", caption, columns).rows(rows),
         ));

@@ -4,6 +4,8 @@
 
 pub mod advice;
 pub mod curve;
+mod halves;
 pub mod statistics;
 
+pub use halves::half_of;
 pub use statistics::{Clustered, Estimate, holm};

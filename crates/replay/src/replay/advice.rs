@@ -112,7 +112,7 @@ fn name(one: &Chosen) -> String {
 }
 
 /// Returns what lengths, drafts and policies could be changed to, at each cost that is spoken of.
-/// All were chosen on every other prompt, and are measured on the others.
+/// All were chosen on half of the prompts, and are measured on the others.
 #[must_use]
 pub fn length_changes(report: &LengthReport) -> Vec<Change> {
     if is_void(&report.of, &report.surprise) {

@@ -129,7 +129,7 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
         alt: format!("{title}. {}.", said(&plot.lines)),
         caption: format!(
             "{title}; a verifying pass costs a target step. Solid: the fixed length that is best \
-             on every other prompt, on the others. Dashed: what bounds it."
+             on half of the prompts, on the others. Dashed: what bounds it."
         ),
         canvas: plot.draw(),
         title: quicker(report).unwrap_or(title),

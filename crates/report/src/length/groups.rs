@@ -191,7 +191,7 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
     )
     .rows(rows)
     .note(format!(
-        "K = {} is the best of all prompts. A best K is chosen on every other prompt and its speed-up \
+        "K = {} is the best of all prompts. A best K is chosen on half of the prompts and its speed-up \
          is that of the others, in an order that follows from the texts alone: no number depends on \
          the order of prompts or files, and the total's K may differ from the one above, which goes by \
          the order of the log.{own}",

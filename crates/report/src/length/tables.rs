@@ -62,7 +62,7 @@ pub(super) fn changes(report: &LengthReport) -> Option<Table> {
     columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
     let caption = "What changing one setting adds to the speed-up, each side at its own best K";
     Some(Table::new("changes", caption, columns).rows(rows).note(
-        "Both lengths are chosen on every other prompt, and the difference is paired over the \
+        "Both lengths are chosen on half of the prompts, and the difference is paired over the \
          others: an interval above 0 shows that the first is quicker. One-hot and exact-match \
          drafts are verified token by token, and so are the sampled ones they are set against.",
     ))
@@ -162,7 +162,7 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
     };
     let table = table.main_rows(given);
     table.rows(others.map(|at| row(at, false))).note(
-        "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
+        "K is chosen on half of the prompts, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \
          verification is not bound by it. ±: 95%, over prompts. “(given)”: at the cost or the \
@@ -370,7 +370,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
                 )
                 .rows(rows)
                 .note(
-                    "Every number x and the fixed length are chosen on every other prompt; speeds, \
+                    "Every number x and the fixed length are chosen on half of the prompts; speeds, \
                      and what they are more than the fixed length's, are from the others. The \
                      difference is paired by prompt: an interval above 0 shows that the policy is \
                      quicker than the best fixed length.",

@@ -1,5 +1,6 @@
 //! The best of several things that could be done, chosen on prompts that do not measure it.
 
+use crate::half_of;
 use crate::statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 
@@ -19,7 +20,7 @@ pub struct Candidate {
 pub struct Choice {
     /// By all prompts.
     pub all: usize,
-    /// By the first, third, .. prompt, and by the others.
+    /// By the prompts of each half ([`half_of`]).
     pub halves: [usize; 2],
     /// What is gained: on each half by the choice of the other one.
     pub difference: Estimate,
@@ -53,8 +54,8 @@ const LEAST: usize = 4;
 /// );
 /// let found = found.unwrap();
 /// assert_eq!(found.halves, [0, 1]);
-/// // The lucky one on the second and fourth prompt, the steady one on the others.
-/// assert!((found.difference.mean - (0.0 + 0.0 + 2.0 + 1.9) / 40.0).abs() < 1e-15);
+/// // The lucky one on the second and third prompt, the steady one on the others.
+/// assert!((found.difference.mean - (0.0 + 0.0 + 2.0 + 2.0) / 40.0).abs() < 1e-15);
 /// ```
 #[must_use]
 pub fn cross_fitted(sizes: &[f64], candidates: &[Candidate], floor: f64) -> Option<Choice> {
@@ -68,11 +69,11 @@ pub fn cross_fitted(sizes: &[f64], candidates: &[Candidate], floor: f64) -> Opti
     };
     let all = among.best(|_| true)?;
     let halves = [
-        among.best(|prompt| prompt % 2 == 0)?,
-        among.best(|prompt| prompt % 2 == 1)?,
+        among.best(|prompt| half_of(prompt) == 0)?,
+        among.best(|prompt| half_of(prompt) == 1)?,
     ];
     let sums = sizes.iter().enumerate().filter_map(|(prompt, &size)| {
-        let chosen = candidates.get(halves[(prompt + 1) % 2])?;
+        let chosen = candidates.get(halves[1 - half_of(prompt)])?;
         Some((*chosen.more.get(prompt)?, size))
     });
     let used = match halves {

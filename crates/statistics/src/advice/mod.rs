@@ -4,7 +4,7 @@
 //! - **Now and then** are both lossless and both achieved: an optimum is a ceiling and no advice.
 //! - **Worth** is a paired difference with its interval, at the same positions or prompts.
 //! - **The choice** of the best of several is made on one half of the prompts and measured on the
-//!   other, both ways ([`cross_fitted`]), or on every other prompt alone; what is not told apart
+//!   other, both ways ([`cross_fitted`]), or on one half alone; what is not told apart
 //!   from the best and takes less to build comes before it.
 //! - **A floor**: what brings less is not worth it ([`Unit::floor`]).
 //! - **Nothing is advised** where the text was not drawn from its rows, where a capture did not
@@ -139,7 +139,7 @@ impl Unit {
 pub enum Basis {
     /// Nothing was chosen: a paired difference.
     Paired,
-    /// Chosen on every other prompt, and measured on the others.
+    /// Chosen on half of the prompts, and measured on the others.
     OtherPrompts,
     /// Chosen on each half of the prompts, and measured on the other half.
     CrossFitted,

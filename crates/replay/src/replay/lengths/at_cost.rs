@@ -10,7 +10,7 @@ use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
 use specgap_statistics::{Clustered, Estimate};
 
-/// What is quickest on every other prompt.
+/// What is quickest on half of the prompts.
 pub(super) struct Best {
     policy: Policy,
     /// Its speed there, which flatters it.
@@ -20,7 +20,7 @@ pub(super) struct Best {
 }
 
 impl Measurement<'_> {
-    /// The policy of a family that is quickest on every other prompt.
+    /// The policy of a family that is quickest on half of the prompts.
     pub(super) fn best(
         &self,
         family: &str,
@@ -70,7 +70,7 @@ impl Measurement<'_> {
         })
     }
 
-    /// Returns what is best at each cost, each chosen on every other prompt: a fixed length, and the
+    /// Returns what is best at each cost, each chosen on half of the prompts: a fixed length, and the
     /// parameter of every other family whose drafts are known.
     pub(super) fn at_costs(&self, timings: &[Timings], played: &[Played]) -> Vec<AtCost> {
         // A choice by the middles of wide bounds is none.

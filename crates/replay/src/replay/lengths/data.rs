@@ -153,7 +153,7 @@ pub struct OfGroup {
     pub acceptance: Estimate,
     /// Every fixed length with every kind of drafts and verifier.
     pub results: Vec<AtGroupLength>,
-    /// The best fixed length of each, chosen on every other prompt and reported on the others;
+    /// The best fixed length of each, chosen on half of the prompts and reported on the others;
     /// which is which follows from the texts.
     pub chosen: Vec<Chosen>,
     /// How far rounds get from where they start; where profiles are asked for.

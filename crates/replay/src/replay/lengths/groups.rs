@@ -192,7 +192,7 @@ fn apart(total: &Measured, groups: &[(usize, Measured)], timings: &Timings) -> V
     found
 }
 
-/// The speed-up of one length less that of another, on every other prompt from the second on, as
+/// The speed-up of one length less that of another, on the half of the prompts that chose neither, as
 /// one of some comparisons.
 fn gain(
     played: [&Played; 2],

@@ -6,7 +6,7 @@ use super::super::timings::{Times, Timings};
 use super::drafts::Drafts;
 use super::policy::Policy;
 use specgap_core::rounds::ChainRule;
-use specgap_statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate, half_of};
 
 /// What is drafted and how it is verified.
 pub(super) type Way = (Drafts, ChainRule);
@@ -77,17 +77,20 @@ pub(super) struct Played {
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// Every other prompt.
+/// Half of the prompts.
 pub(super) struct Half {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) tokens: Vec<f64>,
 }
 
 impl Half {
-    pub(super) fn new(outcomes: &[Outcome], tokens: &[f64], offset: usize) -> Self {
+    pub(super) fn new(outcomes: &[Outcome], tokens: &[f64], half: usize) -> Self {
+        let prompts = || (0..tokens.len()).filter(move |&prompt| half_of(prompt) == half);
         Self {
-            outcomes: outcomes.iter().skip(offset).step_by(2).cloned().collect(),
-            tokens: tokens.iter().skip(offset).step_by(2).copied().collect(),
+            outcomes: prompts()
+                .filter_map(|at| outcomes.get(at).cloned())
+                .collect(),
+            tokens: prompts().filter_map(|at| tokens.get(at).copied()).collect(),
         }
     }
 

@@ -46,7 +46,7 @@ pub struct TreeBound {
 ///
 /// A prefix is in its set if p/q of it is up to a limit. Given the context neither term is
 /// biased: the first is counted along the text, whose law is p, the second at the tree. Limits
-/// are fitted on every other prompt and reported on the others, both ways.
+/// are fitted on half of the prompts and reported on the others, both ways.
 ///
 /// Contexts may be those that a decoder's rounds start from: whether a round starts at one is
 /// settled before its tree is drawn and before the text goes on. The tree and the text behind

@@ -2,7 +2,7 @@
 //! other, both ways.
 
 use super::means::ByPrompt;
-use specgap_statistics::Clustered;
+use specgap_statistics::{Clustered, half_of};
 
 /// The most contexts that limits are fitted on: more cost time and move them little.
 const MOST_FITTED: usize = 4000;
@@ -319,7 +319,7 @@ pub(super) struct CrossFitted {
 }
 
 /// J, or the pooled bound above it, of `drafts` paths of `length` tokens. Limits are fitted on
-/// every other prompt for the rest of them, and the other way round. `None` where
+/// one half of the prompts for the other, and the other way round. `None` where
 /// one half has no context, or a context fewer paths than the form needs.
 pub(super) fn cross_fitted(
     contexts: &[Context],
@@ -343,7 +343,7 @@ pub(super) fn cross_fitted(
         by_prompt: ByPrompt::new(clusters),
         limits: Vec::new(),
     };
-    // Every other prompt of those that have contexts.
+    // Of those that have contexts.
     let mut halves = vec![None; clusters];
     for context in contexts {
         if let Some(half) = halves.get_mut(context.cluster) {
@@ -351,7 +351,7 @@ pub(super) fn cross_fitted(
         }
     }
     for (rank, half) in halves.iter_mut().flatten().enumerate() {
-        *half = rank % 2;
+        *half = half_of(rank);
     }
     for half in 0..2 {
         let is_own = |one: &&Context| halves.get(one.cluster) == Some(&Some(half));

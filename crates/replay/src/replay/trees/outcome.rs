@@ -7,7 +7,7 @@ use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
 use specgap_core::rounds::TreeReplay;
 use specgap_core::scheme::EngineName;
 use specgap_core::tree::{DraftTree, Shape};
-use specgap_statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate, half_of};
 
 /// The tree that the best one is compared with, where it is among the named: engines have it.
 pub(super) const REFERENCE: &str = "eagle-25";
@@ -36,7 +36,7 @@ impl Rounds {
 /// Which prompts.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Half {
-    /// The first, third, ...
+    /// Those of half 0 ([`half_of`]).
     Chooses,
     /// The others.
     Reports,
@@ -46,8 +46,8 @@ pub(super) enum Half {
 impl Half {
     pub(super) fn has(self, cluster: usize) -> bool {
         match self {
-            Self::Chooses => cluster.is_multiple_of(2),
-            Self::Reports => !cluster.is_multiple_of(2),
+            Self::Chooses => half_of(cluster) == 0,
+            Self::Reports => half_of(cluster) == 1,
             Self::All => true,
         }
     }
