@@ -138,28 +138,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What a claim that is proved adds to its own.
-    pub(super) const HOLDS: Self = Self::expecting(Verdict::Holds, &[]);
-    /// What a claim that is only searched for adds to its own.
-    pub(super) const SUPPORTED: Self = Self::expecting(Verdict::Supported, &[]);
-
-    /// Returns what a wrong claim adds to its own.
-    pub(super) const fn refuted(counterexamples: &'static [&'static str]) -> Self {
-        Self::expecting(Verdict::Refuted, counterexamples)
-    }
-
-    const fn expecting(expected: Verdict, counterexamples: &'static [&'static str]) -> Self {
-        Self {
-            id: "",
-            statement: "",
-            source: "",
-            explanation: "",
-            expected,
-            counterexamples,
-            check: |_| (),
-        }
-    }
-
     /// Tells whether the statement stands in a paper as it is: it is not this crate's own, and no
     /// reading or guess of what papers say.
     pub fn is_published(&self) -> bool {
@@ -204,3 +182,24 @@ macro_rules! problem {
     };
 }
 pub(super) use problem;
+
+/// The claims of a file: verdict, name and check of each, the files of its counterexamples, and what
+/// is claimed, who claims it, what the check does.
+macro_rules! claims {
+    (@holds) => { $crate::claims::Verdict::Holds };
+    (@supported) => { $crate::claims::Verdict::Supported };
+    (@refuted) => { $crate::claims::Verdict::Refuted };
+    ($($verdict:ident $id:literal by $check:expr, $(in [$($file:literal),+])?
+        $statement:literal, $source:literal, $explanation:literal;)+) => {
+        pub(super) const CLAIMS: &[$crate::claims::Claim] = &[$($crate::claims::Claim {
+            id: $id,
+            statement: $statement,
+            source: $source,
+            explanation: $explanation,
+            expected: $crate::claims::claim::claims!(@$verdict),
+            counterexamples: &[$($($file),+)?],
+            check: $check,
+        }),+];
+    };
+}
+pub(super) use claims;
