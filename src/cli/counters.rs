@@ -291,7 +291,7 @@ pub(super) fn counted(
 impl From<CountersError> for CliError {
     fn from(error: CountersError) -> Self {
         match error {
-            CountersError::File { file, message } => Self::Input {
+            CountersError::File(file, message) => Self::Input {
                 path: file.into(),
                 message,
             },

@@ -144,10 +144,7 @@ impl Model {
     /// [`CaptureError::Model`] names the file and what is wrong with it, by input
     /// or output; [`CaptureError::Device`] if CUDA was demanded and cannot be had.
     pub fn open(runtime: &Runtime, path: &Path, device: Device) -> Result<Self, CaptureError> {
-        let refuse = |message: String| CaptureError::Model {
-            path: path.to_owned(),
-            message,
-        };
+        let refuse = |message: String| CaptureError::Model(path.to_owned(), message);
         // Named here, as a missing file should not look like a broken one.
         std::fs::File::open(path).map_err(|source| CaptureError::reading(path, source))?;
         let temporary = std::env::temp_dir();

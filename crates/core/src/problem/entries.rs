@@ -10,7 +10,7 @@ pub(super) fn missing(
     cure: impl Into<Cow<'static, str>>,
 ) -> FieldError {
     let (field, cure) = (field.into(), cure.into());
-    FieldError::Missing { field, cure }
+    FieldError::Missing(field, cure)
 }
 
 /// Returns what a field says that has to be there.
@@ -27,7 +27,7 @@ pub(super) fn unexpected(
     cure: impl Into<String>,
 ) -> FieldError {
     let (field, cure) = (field.into(), cure.into());
-    FieldError::Unexpected { field, cure }
+    FieldError::Unexpected(field, cure)
 }
 
 /// Refuses the first of these fields that is there.
@@ -46,11 +46,7 @@ pub(super) fn out_of_range(
     value: impl ToString,
     limit: impl Into<String>,
 ) -> FieldError {
-    FieldError::Range {
-        field: field.into(),
-        value: value.to_string(),
-        limit: limit.into(),
-    }
+    FieldError::Range(field.into(), value.to_string(), limit.into())
 }
 
 /// Refuses a list that has not `wanted` entries, which is `number`.
@@ -127,7 +123,7 @@ pub(super) fn distribution<D>(
                 let Number::Float(value) = *number else {
                     return Ok(Rational::default());
                 };
-                Err(wrong(DistributionError::NotFinite { index, value }))
+                Err(wrong(DistributionError::NotFinite(index, value)))
             }
             Err(source) => Err(FieldError::Value {
                 field: format!("{field}: entry {index}"),

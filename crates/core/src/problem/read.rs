@@ -26,9 +26,7 @@ pub fn read(path: &Path) -> Result<Vec<(PathBuf, AnyProblem)>, ProblemFileError>
         collect(path, &mut files).map_err(io(path))?;
         files.sort();
         if files.is_empty() {
-            return Err(ProblemFileError::NoProblems {
-                path: path.to_owned(),
-            });
+            return Err(ProblemFileError::NoProblems(path.to_owned()));
         }
         return files
             .into_iter()
@@ -67,8 +65,7 @@ fn extension(path: &Path) -> Option<Syntax> {
 
 fn read_file(path: &Path) -> Result<AnyProblem, ProblemFileError> {
     let path_owned = || path.to_owned();
-    let syntax =
-        extension(path).ok_or_else(|| ProblemFileError::Extension { path: path_owned() })?;
+    let syntax = extension(path).ok_or_else(|| ProblemFileError::Extension(path_owned()))?;
     let io = |source| ProblemFileError::Io {
         path: path_owned(),
         source,

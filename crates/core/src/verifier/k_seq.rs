@@ -236,10 +236,10 @@ impl KSeq {
         let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ)?;
         let factors = Self::factors(problem, &draft);
         if factor <= Rational::zero() || !factors.is_lossless(&factor) {
-            return Err(VerifierError::Factor {
-                factor: round_nearest(&factor),
-                least: factors.smallest(),
-            });
+            return Err(VerifierError::Factor(
+                round_nearest(&factor),
+                factors.smallest(),
+            ));
         }
         Ok(Self::build(problem, draft, factor))
     }

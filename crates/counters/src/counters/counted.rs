@@ -73,14 +73,10 @@ read_by_name!(Source, |_text, all| format!("is none of {all}"));
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CountersError {
-    /// A file cannot be read as counts, or contradicts itself.
-    #[error("{file}: {message}")]
-    File {
-        /// The file.
-        file: String,
-        /// The field, the entry, and the cure.
-        message: String,
-    },
+    /// A file cannot be read as counts, or contradicts itself: the file; the field, the entry, and
+    /// the cure.
+    #[error("{0}: {1}")]
+    File(String, String),
     /// Files do not go together.
     #[error("{0}")]
     Together(String),
