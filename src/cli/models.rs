@@ -219,7 +219,7 @@ impl Interrupt {
     /// Makes the error that says so, with the exit code that a shell expects then.
     pub fn error(&self, message: String) -> CliError {
         let signal = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
-        CliError::Interrupted { message, signal }
+        CliError::Interrupted(message, signal)
     }
 }
 

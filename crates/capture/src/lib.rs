@@ -67,16 +67,10 @@ const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity"
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// A file cannot be read or written.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What cannot be done with it.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file cannot be read or written: the file; what cannot be done with it; what the system
+    /// said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
     /// The ONNX Runtime library is not there or cannot be loaded.
     #[error(
         "ONNX Runtime cannot be loaded{}; get it with `pip install onnxruntime` (onnxruntime-gpu for CUDA) \
@@ -210,10 +204,6 @@ fn go_on(interrupt: &AtomicBool) -> Result<(), CaptureError> {
 
 impl CaptureError {
     fn reading(path: &Path, source: io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be read", source)
     }
 }

@@ -149,11 +149,8 @@ impl Model {
         std::fs::File::open(path).map_err(|source| CaptureError::reading(path, source))?;
         let temporary = std::env::temp_dir();
         let scratch = UnfinishedFolder::create(&temporary, PROFILE_PREFIX);
-        let scratch = scratch.map_err(|source| CaptureError::File {
-            path: temporary,
-            action: "cannot be written",
-            source,
-        })?;
+        let scratch =
+            scratch.map_err(|source| CaptureError::File(temporary, "cannot be written", source))?;
         let (session, placed, refused) =
             runtime.open(path, device, &scratch.path().join("profile"))?;
         let contract = Contract::of(session.inputs(), session.outputs()).map_err(refuse)?;

@@ -37,14 +37,9 @@ pub enum CertificateError {
     /// A token accepted out of a set that does not hold it: position, from 0; the token; the set.
     #[error("plan: entry {0}: token {1} is not in its set {2:?}; only drafted tokens are accepted")]
     NotAMember(usize, u32, Vec<u32>),
-    /// A mass that is not a number.
-    #[error("plan: entry {entry}: {source}")]
-    Mass {
-        /// Position, from 0.
-        entry: usize,
-        /// What is wrong with it.
-        source: ParseRationalError,
-    },
+    /// A mass that is not a number: position, from 0; what is wrong with it.
+    #[error("plan: entry {0}: {1}")]
+    Mass(usize, #[source] ParseRationalError),
     /// A negative mass: the token; the mass.
     #[error("token {0}: mass {1} is negative")]
     Negative(usize, String),
@@ -223,7 +218,7 @@ impl Certificate {
                 ));
             }
             let mass = parse_rational(&part.mass)
-                .map_err(|source| CertificateError::Mass { entry, source })?;
+                .map_err(|source| CertificateError::Mass(entry, source))?;
             if mass.is_negative() {
                 return Err(CertificateError::Negative(
                     part.token as usize,

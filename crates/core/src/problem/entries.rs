@@ -81,10 +81,7 @@ pub(super) fn rational(field: &str, number: &Number) -> Result<Rational, FieldEr
     match number.rational() {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(out_of_range(field, number, "the range of finite numbers")),
-        Err(source) => Err(FieldError::Value {
-            field: field.to_owned(),
-            source,
-        }),
+        Err(source) => Err(FieldError::Value(field.to_owned(), source)),
     }
 }
 
@@ -95,10 +92,7 @@ pub(super) fn distribution<D>(
     floats: impl Fn(&[f64]) -> Result<D, DistributionError>,
     rationals: impl Fn(Vec<Rational>) -> Result<D, DistributionError>,
 ) -> Result<D, FieldError> {
-    let wrong = |source| FieldError::Distribution {
-        field: field.to_owned(),
-        source,
-    };
+    let wrong = |source| FieldError::Distribution(field.to_owned(), source);
     if numbers.len() > MAX_VOCAB {
         let field = format!("number of entries of {field}");
         let limit = format!("1..={MAX_VOCAB}");
@@ -125,10 +119,7 @@ pub(super) fn distribution<D>(
                 };
                 Err(wrong(DistributionError::NotFinite(index, value)))
             }
-            Err(source) => Err(FieldError::Value {
-                field: format!("{field}: entry {index}"),
-                source,
-            }),
+            Err(source) => Err(FieldError::Value(format!("{field}: entry {index}"), source)),
         })
         .collect::<Result<Vec<_>, _>>()?;
     rationals(row).map_err(wrong)

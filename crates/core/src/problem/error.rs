@@ -11,28 +11,18 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemFileError {
-    /// The file cannot be read.
-    #[error("{path}: cannot be read: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The file cannot be read: the file; what the system said.
+    #[error("{0}: cannot be read: {1}")]
+    Io(PathBuf, #[source] std::io::Error),
     /// The file is not TOML or JSON by its name: the file.
     #[error("{0}: problem files end in .toml or .json")]
     Extension(PathBuf),
     /// A directory without problem files: the folder.
     #[error("{0}: no .toml or .json problem file in this folder")]
     NoProblems(PathBuf),
-    /// The contents are refused.
-    #[error("{path}: {source}")]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Field, entry and limit.
-        source: FieldError,
-    },
+    /// The contents are refused: the file; field, entry and limit.
+    #[error("{0}: {1}")]
+    Invalid(PathBuf, #[source] FieldError),
 }
 
 /// What is wrong inside a problem file.
@@ -57,22 +47,13 @@ pub enum FieldError {
     /// A list with nothing in it: the field.
     #[error("{0}: the list is empty; give at least one entry")]
     Empty(String),
-    /// A value that is not a number.
-    #[error("{field}: {source}")]
-    Value {
-        /// The field, with the entry where it is a list.
-        field: String,
-        /// What is wrong with it.
-        source: ParseRationalError,
-    },
-    /// Entries that are not a distribution.
-    #[error("{field}: {source}")]
-    Distribution {
-        /// The field.
-        field: String,
-        /// What is wrong with them.
-        source: DistributionError,
-    },
+    /// A value that is not a number: the field, with the entry where it is a list; what is wrong
+    /// with it.
+    #[error("{0}: {1}")]
+    Value(String, #[source] ParseRationalError),
+    /// Entries that are not a distribution: the field; what is wrong with them.
+    #[error("{0}: {1}")]
+    Distribution(String, #[source] DistributionError),
     /// A scheme that does not exist.
     #[error("draft.scheme: {0}")]
     Scheme(#[from] UnknownScheme),

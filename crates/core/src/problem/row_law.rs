@@ -132,9 +132,8 @@ impl RowLaw {
             }
             Kind::Independent => {
                 let one = |(index, row): (usize, &Vec<f64>)| {
-                    Draft::new(row).map_err(|source| FieldError::Distribution {
-                        field: format!("draft.qs[{index}]"),
-                        source,
+                    Draft::new(row).map_err(|source| {
+                        FieldError::Distribution(format!("draft.qs[{index}]"), source)
                     })
                 };
                 let rows = rows.iter().enumerate().map(one).collect::<Result<_, _>>()?;

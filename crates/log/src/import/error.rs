@@ -11,16 +11,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file system refused.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// `cannot be read` or `cannot be written`.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The file system refused: the file; `cannot be read` or `cannot be written`; what the system
+    /// said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
     /// A file as a whole is not what it should be: the file; what is wrong, and the cure.
     #[error("{0}: {1}")]
     Input(PathBuf, String),

@@ -12,16 +12,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The file system refused.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file or directory.
-        path: PathBuf,
-        /// `cannot be opened`, `cannot be read` or `cannot be written`.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The file system refused: the file or directory; `cannot be opened`, `cannot be read` or
+    /// `cannot be written`; what the system said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
     /// The file as a whole is not what it should be: truncated, another format, a header that lies:
     /// the file or directory; what is wrong, and the cure.
     #[error("{0}: {1}")]
@@ -120,11 +114,7 @@ impl LogError {
     }
 
     pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be read", source)
     }
 
     pub(crate) fn writing(path: &Path, bytes: u64, source: io::Error) -> Self {
@@ -135,10 +125,6 @@ impl LogError {
         ) {
             return Self::DiskFull(path.to_owned(), bytes);
         }
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be written",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be written", source)
     }
 }
