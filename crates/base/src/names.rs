@@ -86,3 +86,14 @@ macro_rules! read_by_name {
         }
     };
 }
+
+/// A list of pairs of texts: a name, and what it is.
+///
+/// ```
+/// let all = specgap_base::pairs! { "p" "the target"; "q" "the draft"; };
+/// assert_eq!(all[1], ("q", "the draft"));
+/// ```
+#[macro_export]
+macro_rules! pairs {
+    ($($name:literal $text:literal;)+) => { [$(($name, $text)),+] };
+}
