@@ -409,3 +409,21 @@ pub(super) fn sequential<M: Number>(keep: Vec<M>, residual: Arc<[M]>) -> Conditi
         residual,
     }
 }
+
+/// The name of a rule, and its laws given the drafts, from it in either arithmetic.
+macro_rules! in_both {
+    ($rule:ident, $name:expr, $float:expr, $exact:expr) => {
+        fn name(&$rule) -> VerifierName {
+            $name
+        }
+
+        fn conditional(&$rule, tuple: &[u32]) -> ConditionalLaw<f64> {
+            $float.conditional(tuple)
+        }
+
+        fn conditional_exact(&$rule, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+            Some($exact.conditional(tuple))
+        }
+    };
+}
+pub(super) use in_both;
