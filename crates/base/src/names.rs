@@ -63,15 +63,23 @@ macro_rules! named {
     };
 }
 
-/// Prints an enum by its names, and reads it by them: a refusal is made of the text and of the names.
+/// Prints an enum by its names.
 #[macro_export]
-macro_rules! read_by_name {
-    ($kind:ident, |$text:ident, $all:ident| $refusal:expr) => {
+macro_rules! shown_by_name {
+    ($kind:ident) => {
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
+    };
+}
+
+/// Prints an enum by its names, and reads it by them: a refusal is made of the text and of the names.
+#[macro_export]
+macro_rules! read_by_name {
+    ($kind:ident, |$text:ident, $all:ident| $refusal:expr) => {
+        $crate::shown_by_name!($kind);
 
         impl std::str::FromStr for $kind {
             type Err = String;

@@ -1,6 +1,7 @@
 //! A claim, and what its check found.
 
 use serde::{Deserialize, Serialize};
+use specgap_base::{names, shown_by_name};
 use specgap_core::problem::{AnyProblem, Problem, parse_toml};
 use specgap_number::distribution::{Rational, format_rational};
 use std::fmt;
@@ -18,22 +19,9 @@ pub enum Verdict {
     Refuted,
 }
 
-impl Verdict {
-    /// `holds`, `supported` or `refuted`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Supported => "supported",
-            Self::Refuted => "refuted",
-        }
-    }
-}
+names!(Verdict: Holds "holds", Supported "supported", Refuted "refuted");
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+shown_by_name!(Verdict);
 
 /// One number or text that a check brings up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

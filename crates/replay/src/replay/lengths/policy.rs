@@ -3,6 +3,7 @@
 use super::super::position::TextPosition;
 use super::super::rollouts::{RolledOut, RolloutList};
 use super::coins::{OfPlace, TextCoins};
+use specgap_base::names;
 use specgap_core::rounds::{DraftLength, Drafted, FixedLength, Lengths, Schedule, Stop, StopBy};
 use std::fmt;
 use std::str::FromStr;
@@ -31,20 +32,16 @@ pub enum DecidedOn {
     OverlapHead,
 }
 
-impl DecidedOn {
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EarlierRounds => "earlier rounds",
-            Self::DraftRow => "draft's row",
-            Self::DraftedTokens => "drafted tokens",
-            Self::BothRows => "both rows",
-            Self::TrueAcceptance => "both models at the drafted tokens",
-            Self::AcceptanceHead => "acceptance head, read before it decides",
-            Self::LaggedAcceptanceHead => "acceptance head, one token late",
-            Self::OverlapHead => "overlap head",
-        }
-    }
+names! {
+    DecidedOn:
+    EarlierRounds "earlier rounds",
+    DraftRow "draft's row",
+    DraftedTokens "drafted tokens",
+    BothRows "both rows",
+    TrueAcceptance "both models at the drafted tokens",
+    AcceptanceHead "acceptance head, read before it decides",
+    LaggedAcceptanceHead "acceptance head, one token late",
+    OverlapHead "overlap head",
 }
 
 /// A family of policies: its entry in the table.
