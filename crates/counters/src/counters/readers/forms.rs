@@ -396,8 +396,7 @@ fn sglang(fields: &Fields) -> Result<Record, String> {
             rounds,
             drafted,
             accepted,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }
@@ -407,8 +406,7 @@ fn mlx_vlm(fields: &Fields) -> Result<Record, String> {
         rounds: need(fields, "draft_rounds")?,
         drafted: number(fields, "draft_n")?,
         accepted: need(fields, "draft_n_accepted")?,
-        reached: None,
-        steps: None,
+        ..Rounds::default()
     }))
 }
 
@@ -434,8 +432,7 @@ fn llama_cpp(fields: &Fields) -> Result<Record, String> {
             rounds: (tokens - accepted - 1.0).max(0.0),
             drafted: number(fields, "draft_n")?,
             accepted,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }
@@ -445,8 +442,7 @@ fn tensorrt_llm(fields: &Fields) -> Result<Record, String> {
         rounds: need(fields, "numRequestsWithDraftTokens")?,
         drafted: number(fields, "numDraftTokens")?,
         accepted: need(fields, "numAcceptedTokens")?,
-        reached: None,
-        steps: None,
+        ..Rounds::default()
     }))
 }
 
@@ -478,8 +474,7 @@ fn sglang_bench(fields: &Fields) -> Result<Record, String> {
             rounds: 1.0,
             drafted: None,
             accepted: length - 1.0,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }
