@@ -31,7 +31,7 @@ fn law_named(name: &str) -> PyResult<Law> {
 
 fn raised(error: &DecoderError) -> PyErr {
     let place = match error {
-        DecoderError::Row { name, row, .. } => Place {
+        DecoderError::Row(name, row, _) => Place {
             tensor: Some((*name).to_owned()),
             row: Some(*row),
             column: None,

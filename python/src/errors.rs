@@ -31,16 +31,16 @@ impl Place {
         };
         let log = match error.downcast_ref() {
             Some(GapError::Log(log)) => Some(log),
-            Some(&GapError::Position { position, .. }) => return Self::row(position),
+            Some(&GapError::Position(_, position, _)) => return Self::row(position),
             _ => log,
         };
         let log = match error.downcast_ref() {
             Some(ReplayError::Rows(log)) => Some(log),
-            Some(&ReplayError::Position { position, .. }) => return Self::row(position),
+            Some(&ReplayError::Position(_, position, _)) => return Self::row(position),
             _ => log,
         };
         let (tensor, row, column) = match log {
-            Some(LogError::Tensor { tensor, .. }) => (tensor, None, None),
+            Some(LogError::Tensor(_, tensor, _)) => (tensor, None, None),
             Some(LogError::Row { tensor, row, .. }) => (tensor, Some(*row), None),
             Some(LogError::Entry {
                 tensor,

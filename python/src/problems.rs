@@ -26,7 +26,7 @@ type Result1 = (String, String, bool);
 type Tuples<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<f64>>);
 
 fn failed(message: String) -> HostError {
-    HostError::Command(CliError::Missing { message })
+    HostError::Command(CliError::Missing(message))
 }
 
 /// Problems of a kind, of a file or folder, or of text.

@@ -105,7 +105,7 @@ pub(crate) fn fill(
     entries.row(number, logits);
     softmax.fill(logits, row).map_err(|error| {
         let column = match error {
-            DistributionError::Logit { index, .. } => Some(index),
+            DistributionError::Logit(index, _) => Some(index),
             _ => None,
         };
         bad(error.to_string(), column)

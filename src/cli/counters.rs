@@ -291,13 +291,8 @@ pub(super) fn counted(
 impl From<CountersError> for CliError {
     fn from(error: CountersError) -> Self {
         match error {
-            CountersError::File { file, message } => Self::Input {
-                path: file.into(),
-                message,
-            },
-            other => Self::Missing {
-                message: other.to_string(),
-            },
+            CountersError::File(file, message) => Self::input(file, message),
+            other => Self::missing(other.to_string()),
         }
     }
 }

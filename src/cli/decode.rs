@@ -116,7 +116,7 @@ mod with_models {
 
     impl DecodeArgs {
         fn plan(&self) -> Result<Plan, CliError> {
-            let refused = |message: String| CaptureError::Setting { message };
+            let refused = |message: String| CaptureError::Setting(message);
             let usual = match (&self.tree, self.paths) {
                 (Some(_), _) => RuleName::RRS,
                 (None, Some(_)) => RuleName::SELECT_BLOCK,
@@ -206,11 +206,11 @@ mod with_models {
             vocabulary: models.kept.vocab,
         };
         if args.timing && (args.length == 0 || models.max_tokens < 2) {
-            return Err(CaptureError::Setting {
-                message: "--timing times drafts: it needs --length and --max-tokens of 1 and 2 \
+            return Err(CaptureError::Setting(
+                "--timing times drafts: it needs --length and --max-tokens of 1 and 2 \
                           at least"
                     .to_owned(),
-            }
+            )
             .into());
         }
         let files = [&models.target, &models.tokenizer, &models.prompts];

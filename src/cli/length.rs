@@ -96,7 +96,7 @@ fn policies_help() -> String {
     let mut help = "Policies beside fixed lengths: a family with its usual numbers, or \
         NAME=NUMBER; all families if not given:\n"
         .to_owned();
-    for family in &FAMILIES {
+    for family in FAMILIES {
         help.push_str(&format!("- {}: {}\n", family.name, family.rule));
     }
     help

@@ -86,9 +86,7 @@ impl ModelArgs {
         let sampling = Sampling::new(self.temperature, self.top_k, self.top_p);
         match sampling {
             Ok(sampling) => Ok(sampling.ordered(self.ordered.cut_order)),
-            Err(error) => Err(CaptureError::Setting {
-                message: format!("--{error}"),
-            }),
+            Err(error) => Err(CaptureError::Setting(format!("--{error}"))),
         }
     }
 
@@ -96,9 +94,10 @@ impl ModelArgs {
     pub fn refuse_repetition(&self) -> Result<(), CaptureError> {
         for (number, path) in self.draft.iter().enumerate() {
             if self.draft.iter().take(number).any(|before| before == path) {
-                return Err(CaptureError::Setting {
-                    message: format!("--draft {}: is given twice", path.display()),
-                });
+                return Err(CaptureError::Setting(format!(
+                    "--draft {}: is given twice",
+                    path.display()
+                )));
             }
         }
         Ok(())
@@ -109,12 +108,10 @@ impl ModelArgs {
         if self.draft.len() < 2 {
             return Ok(());
         }
-        Err(CaptureError::Setting {
-            message: format!(
-                "--draft: {command} runs one draft, and {} were given; capture takes several",
-                self.draft.len()
-            ),
-        })
+        Err(CaptureError::Setting(format!(
+            "--draft: {command} runs one draft, and {} were given; capture takes several",
+            self.draft.len()
+        )))
     }
 
     /// Reads prompts and codec: what is quick to refuse, before what is slow to load.
@@ -163,9 +160,9 @@ impl ModelArgs {
             .map(|path| Model::open(&runtime, path, device))
             .collect::<Result<Vec<_>, _>>()?
             .into_iter();
-        let draft = drafts.next().ok_or_else(|| CaptureError::Setting {
-            message: "--draft: name a draft model".to_owned(),
-        })?;
+        let draft = drafts
+            .next()
+            .ok_or_else(|| CaptureError::Setting("--draft: name a draft model".to_owned()))?;
         let others = drafts.collect();
         let more = more()?;
         loading.finish_and_clear();
@@ -222,7 +219,7 @@ impl Interrupt {
     /// Makes the error that says so, with the exit code that a shell expects then.
     pub fn error(&self, message: String) -> CliError {
         let signal = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
-        CliError::Interrupted { message, signal }
+        CliError::Interrupted(message, signal)
     }
 }
 

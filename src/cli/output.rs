@@ -39,32 +39,17 @@ pub enum CliError {
     /// A problem file is refused.
     #[error(transparent)]
     Problem(#[from] ProblemFileError),
-    /// A problem file names something that does not exist.
-    #[error("{path}: {source}")]
-    Name {
-        /// The file.
-        path: PathBuf,
-        /// The name, and those that there are.
-        source: UnknownName,
-    },
-    /// A file cannot be read or written.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// `cannot be read` or `cannot be written`.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file's contents are refused.
-    #[error("{path}: {message}")]
-    Input {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
+    /// A problem file names something that does not exist: the file; the name, and those that there
+    /// are.
+    #[error("{0}: {1}")]
+    Name(PathBuf, #[source] UnknownName),
+    /// A file cannot be read or written: the file; `cannot be read` or `cannot be written`; what
+    /// the system said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
+    /// A file's contents are refused: the file; what is wrong.
+    #[error("{0}: {1}")]
+    Input(PathBuf, String),
     /// Logged rows cannot be measured.
     #[error(transparent)]
     Gap(#[from] crate::gap::GapError),
@@ -80,30 +65,20 @@ pub enum CliError {
     /// What an engine did cannot be audited.
     #[error(transparent)]
     Audit(#[from] crate::audit::AuditError),
-    /// Something that cannot fail did.
-    #[error("internal error: {message}; please report this as a bug")]
-    Internal {
-        /// What failed.
-        message: String,
-    },
-    /// Something that the command needs is not there.
-    #[error("{message}")]
-    Missing {
-        /// What, and how to get it.
-        message: String,
-    },
+    /// Something that cannot fail did: what failed.
+    #[error("internal error: {0}; please report this as a bug")]
+    Internal(String),
+    /// Something that the command needs is not there: what, and how to get it.
+    #[error("{0}")]
+    Missing(String),
     /// A capture cannot start or go on.
     #[cfg(feature = "onnx")]
     #[error(transparent)]
     Capture(#[from] crate::capture::CaptureError),
-    /// The user or the system asked it to stop.
-    #[error("{message}")]
-    Interrupted {
-        /// What was done, and how to go on.
-        message: String,
-        /// The signal's number.
-        signal: u8,
-    },
+    /// The user or the system asked it to stop: what was done, and how to go on; the signal's
+    /// number.
+    #[error("{0}")]
+    Interrupted(String, u8),
     /// The output cannot be written.
     #[error("output: {0}")]
     Output(#[from] io::Error),
@@ -126,42 +101,31 @@ impl From<serde_json::Error> for CliError {
 impl CliError {
     /// A file whose contents are refused.
     pub(super) fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Self::Input {
-            path: path.into(),
-            message: message.into(),
-        }
+        Self::Input(path.into(), message.into())
     }
 
     /// Something that is not there.
     pub(super) fn missing(message: impl Into<String>) -> Self {
-        Self::Missing {
-            message: message.into(),
-        }
+        Self::Missing(message.into())
     }
 
     /// Something that cannot fail and did.
     pub(super) fn internal(message: impl Into<String>) -> Self {
-        Self::Internal {
-            message: message.into(),
-        }
+        Self::Internal(message.into())
     }
 
     /// A file that cannot be read.
     pub(super) fn unread(path: &Path, source: io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be read", source)
     }
 
     /// 2 for bad input, 3 for a bug, and what a shell says of a program that a signal ended: 128
     /// and the signal's number.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Json(_) | Self::Internal { .. } => 3,
+            Self::Json(_) | Self::Internal(..) => 3,
             Self::Conformance(crate::conformance::ConformanceError::Internal(_)) => 3,
-            Self::Interrupted { signal, .. } => signal.saturating_add(128),
+            Self::Interrupted(_, signal) => signal.saturating_add(128),
             _ => 2,
         }
     }
@@ -176,7 +140,7 @@ pub(super) fn read_problems(
         let walked = path.is_dir();
         for (file, problem) in crate::problem::read(path)? {
             if let Err(source) = check_names(&problem) {
-                return Err(CliError::Name { path: file, source });
+                return Err(CliError::Name(file, source));
             }
             problems.push((file, walked, problem));
         }
@@ -235,11 +199,8 @@ fn write_into(
     files: &[(String, Vec<u8>)],
 ) -> Result<(), CliError> {
     let make = |folder: &Path| {
-        std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-            path: folder.to_owned(),
-            action: "cannot be made",
-            source,
-        })
+        std::fs::create_dir_all(folder)
+            .map_err(|source| CliError::File(folder.to_owned(), "cannot be made", source))
     };
     make(folder)?;
     let _lock = lock_folder(folder);
@@ -369,11 +330,7 @@ pub(super) fn unwritten(path: &Path, source: io::Error) -> CliError {
             path,
             format!("cannot be written: {source}; free some space, or name another place"),
         ),
-        _ => CliError::File {
-            path: path.to_owned(),
-            action: "cannot be written",
-            source,
-        },
+        _ => CliError::File(path.to_owned(), "cannot be written", source),
     }
 }
 

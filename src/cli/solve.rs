@@ -72,11 +72,8 @@ impl ProblemCommand for Solve<'_> {
             touched = touched.writing("a certificate", Some(&folder.join(file)));
         }
         touched.check()?;
-        std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-            path: folder.to_owned(),
-            action: "cannot be created",
-            source,
-        })
+        std::fs::create_dir_all(folder)
+            .map_err(|source| CliError::File(folder.to_owned(), "cannot be created", source))
     }
     fn work(&self, problem: &Problem) -> Vec<Solution> {
         vec![solve(problem, &self.limits)]

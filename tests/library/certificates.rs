@@ -63,20 +63,16 @@ fn what_does_not_belong_in_a_plan_is_refused_even_where_it_changes_nothing() {
     for mass in ["0", "1/100"] {
         assert!(matches!(
             with(&[0, 1], 2, mass),
-            Err(CertificateError::NotAMember {
-                entry: 4,
-                token: 2,
-                ..
-            })
+            Err(CertificateError::NotAMember(4, 2, _))
         ));
     }
     assert!(matches!(
         with(&[0, 1], 0, "-1/100"),
-        Err(CertificateError::Negative { token: 0, .. })
+        Err(CertificateError::Negative(0, _))
     ));
     assert!(matches!(
         with(&[0, 1], 0, "1/0"),
-        Err(CertificateError::Mass { entry: 4, .. })
+        Err(CertificateError::Mass(4, _))
     ));
 }
 
@@ -155,7 +151,7 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
     moved.mass[[0, 0]] += &hair;
     assert!(matches!(
         certify::coupling(&problem, &moved),
-        Err(CertificateError::TargetMarginal { token: 0, .. })
+        Err(CertificateError::TargetMarginal(0, _, _))
     ));
     // Between two tuples, both of which have as much: p is as it was.
     let has_room = |&column: &usize| good.mass[[1, column]] > hair;
@@ -165,7 +161,7 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
     moved.mass[[1, columns[1]]] -= &hair;
     assert!(matches!(
         certify::coupling(&problem, &moved),
-        Err(CertificateError::DraftMarginal { .. })
+        Err(CertificateError::DraftMarginal(..))
     ));
     let mut moved = good.clone();
     let all = moved.mass[[0, 0]].clone() + &hair;
@@ -173,7 +169,7 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
     moved.mass[[1, 0]] += &all;
     assert!(matches!(
         certify::coupling(&problem, &moved),
-        Err(CertificateError::Negative { token: 0, .. })
+        Err(CertificateError::Negative(0, _))
     ));
 }
 
@@ -196,7 +192,7 @@ fn negative_entries_that_cancel_in_both_marginals_are_rejected() {
     }
     assert!(matches!(
         certify::coupling(&problem, &coupling),
-        Err(CertificateError::Negative { .. })
+        Err(CertificateError::Negative(..))
     ));
 }
 
@@ -224,7 +220,7 @@ fn a_set_that_a_plan_lists_twice_is_rejected() {
     // Each of the two keeps within P(A(X) = {0}) = 1/2; both together do not.
     assert!(matches!(
         certify::optimum(&problem, &plan(2), &[]),
-        Err(CertificateError::DuplicateSet { set }) if set == [0]
+        Err(CertificateError::DuplicateSet(set)) if set == [0]
     ));
 }
 
@@ -304,7 +300,7 @@ fn a_plan_above_its_cut_is_a_contradiction() {
     assert!(certify::optimum(&problem, &plan, &[0]).is_ok());
     assert!(matches!(
         certify::optimum(&lying, &plan, &[0]),
-        Err(CertificateError::Contradiction { .. })
+        Err(CertificateError::Contradiction(..))
     ));
 }
 
@@ -350,10 +346,7 @@ fn broken_plans_are_refused_by_their_own_reason() {
     let refusal = |plan: &TransportPlan| certify::optimum(&problem, plan, &[0]).unwrap_err();
     assert!(matches!(
         refusal(&plan(&[&[0], &[1]], &[half], Rounding::None)),
-        CertificateError::Entries {
-            masses: 1,
-            tokens: 2
-        }
+        CertificateError::Entries(1, 2)
     ));
     assert!(matches!(
         refusal(&TransportPlan {
@@ -369,18 +362,11 @@ fn broken_plans_are_refused_by_their_own_reason() {
             &[half, quarter, 0],
             Rounding::None
         )),
-        CertificateError::Token {
-            place: "plan",
-            token: 2,
-            vocab: 2
-        }
+        CertificateError::Token("plan", 2, 2)
     ));
     for (pair, second) in [(&[1, 0][..], 0), (&[1, 1], 1)] {
-        let CertificateError::Order {
-            place,
-            first,
-            second: found,
-        } = refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None))
+        let CertificateError::Order(place, first, found) =
+            refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None))
         else {
             panic!("{pair:?} is out of order");
         };
@@ -388,11 +374,11 @@ fn broken_plans_are_refused_by_their_own_reason() {
     }
     assert!(matches!(
         refusal(&plan(&[&[0], &[1]], &[half, quarter + 1,], Rounding::None)),
-        CertificateError::SetOverdrawn { .. }
+        CertificateError::SetOverdrawn(..)
     ));
     assert!(matches!(
         refusal(&plan(&[&[0], &[1]], &[half + 1, quarter], Rounding::None)),
-        CertificateError::TokenOverdrawn { .. }
+        CertificateError::TokenOverdrawn(..)
     ));
     assert!(matches!(
         Certificate::new(
@@ -417,11 +403,7 @@ fn a_set_that_would_take_too_long_to_check_is_refused() {
     for rounding in [Rounding::None, GRID] {
         assert!(matches!(
             certify::optimum(&problem, &plan(&[&set], &[0; 21], rounding), &[]),
-            Err(CertificateError::SetTooLarge {
-                size: 21,
-                limit: 20,
-                ..
-            })
+            Err(CertificateError::SetTooLarge(_, 21, 20))
         ));
         let fits = plan(&[&set[..20]], &[0; 20], rounding);
         assert!(certify::optimum(&problem, &fits, &[]).is_ok());
@@ -449,12 +431,12 @@ fn a_rounded_plan_never_proves_more_than_the_optimum() {
     let set = plan(&[&[0], &[1]], &[UNIT / 2, much(UNIT / 4)], GRID);
     assert!(matches!(
         certify::optimum(&problem, &set, &[]),
-        Err(CertificateError::SetOverdrawn { .. })
+        Err(CertificateError::SetOverdrawn(..))
     ));
     let token = plan(&[&[0], &[1]], &[much(UNIT / 2), UNIT / 4], GRID);
     assert!(matches!(
         certify::optimum(&problem, &token, &[]),
-        Err(CertificateError::TokenOverdrawn { .. })
+        Err(CertificateError::TokenOverdrawn(..))
     ));
 }
 
@@ -469,12 +451,12 @@ fn a_rounded_plan_of_a_law_that_lies_proves_nothing() {
     let rounded = plan(&[&[0], &[1]], &[UNIT / 2, UNIT / 4], GRID);
     assert!(matches!(
         certify::optimum(&lying(1.0), &rounded, &[0]),
-        Err(CertificateError::Contradiction { .. })
+        Err(CertificateError::Contradiction(..))
     ));
     for nonsense in [f64::NAN, f64::INFINITY] {
         assert!(matches!(
             certify::optimum(&lying(nonsense), &rounded, &[]),
-            Err(CertificateError::SetOverdrawn { .. })
+            Err(CertificateError::SetOverdrawn(..))
         ));
     }
 }
@@ -494,10 +476,7 @@ fn couplings_of_another_shape_or_law_are_noticed() {
     .unwrap();
     assert!(matches!(
         certify::coupling(&wider, &good),
-        Err(CertificateError::Entries {
-            masses: 2,
-            tokens: 3
-        })
+        Err(CertificateError::Entries(2, 3))
     ));
     // Of two drafts: as many rows as before, and twice the columns.
     let twice = |p: &[f64], q: &[f64]| {
@@ -509,28 +488,19 @@ fn couplings_of_another_shape_or_law_are_noticed() {
     assert!(certify::coupling(&two, &pairs).is_ok());
     assert!(matches!(
         certify::coupling(&twice(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]), &pairs),
-        Err(CertificateError::Entries {
-            masses: 2,
-            tokens: 3
-        })
+        Err(CertificateError::Entries(2, 3))
     ));
     let mut fewer = pairs.clone();
     fewer.tuples.pop();
     assert!(matches!(
         certify::coupling(&two, &fewer),
-        Err(CertificateError::Entries {
-            masses: 4,
-            tokens: 3
-        })
+        Err(CertificateError::Entries(4, 3))
     ));
     let mut fewer = good.clone();
     fewer.tuples.pop();
     assert!(matches!(
         certify::coupling(&problem, &fewer),
-        Err(CertificateError::Entries {
-            masses: 2,
-            tokens: 1
-        })
+        Err(CertificateError::Entries(2, 1))
     ));
     let float = Coupling::extend_float(&problem, []);
     // From token to token within a draft: p is off. From draft to draft: D is.

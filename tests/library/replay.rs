@@ -310,9 +310,7 @@ fn text_that_is_not_what_the_identities_need_is_refused() {
     let refused = |metadata: &str, temperature: Option<f64>, changes: fn(&mut Tensors)| {
         let read = Texts::read(&[log(metadata, changes)], temperature, &|_| {});
         match read {
-            Err(error @ (ReplayError::Log { .. } | ReplayError::Position { .. })) => {
-                error.to_string()
-            }
+            Err(error @ (ReplayError::Log(..) | ReplayError::Position(..))) => error.to_string(),
             other => panic!("{metadata}: {other:?}"),
         }
     };

@@ -248,16 +248,10 @@ fn what_cannot_be_scanned_is_refused() {
     assert!(matches!(refused(&[], &[], 2), RowError::Target(_)));
     assert!(matches!(
         refused(&[1.0], &[0.5, 0.5], 2),
-        RowError::Lengths { .. }
+        RowError::Lengths(..)
     ));
-    assert!(matches!(
-        refused(&[1.0], &[1.0], 0),
-        RowError::Drafts { .. }
-    ));
-    assert!(matches!(
-        refused(&[1.0], &[1.0], 65),
-        RowError::Drafts { .. }
-    ));
+    assert!(matches!(refused(&[1.0], &[1.0], 0), RowError::Drafts(..)));
+    assert!(matches!(refused(&[1.0], &[1.0], 65), RowError::Drafts(..)));
     let rows = Rows {
         target: &[1.0],
         draft: &[1.0],

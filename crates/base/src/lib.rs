@@ -9,6 +9,8 @@ pub mod files;
 #[doc(hidden)]
 pub mod glossary;
 #[doc(hidden)]
+pub mod names;
+#[doc(hidden)]
 pub mod once;
 #[doc(hidden)]
 pub mod panics;

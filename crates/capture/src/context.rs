@@ -88,14 +88,14 @@ pub fn check_lengths<'a>(
         );
         let too_long = |prompt: &&EncodedPrompt| prompt.tokens.len() > context.tokens;
         if let Some(prompt) = prompts.iter().find(too_long) {
-            return Err(CaptureError::Prompt {
-                id: prompt.id.clone(),
-                message: format!(
+            return Err(CaptureError::Prompt(
+                prompt.id.clone(),
+                format!(
                     "has {} tokens, and {said}; shorten or leave out the prompt, or correct that \
                      file",
                     prompt.tokens.len()
                 ),
-            });
+            ));
         }
         // The last token that is drawn is not run.
         if most.saturating_add(max_tokens) > context.tokens.saturating_add(1) {

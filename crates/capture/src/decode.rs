@@ -179,9 +179,9 @@ impl Decoder {
         settings: DecodeSettings,
     ) -> Result<Self, CaptureError> {
         if settings.max_tokens == 0 {
-            return Err(CaptureError::Setting {
-                message: "max-tokens 0: must be >= 1".to_owned(),
-            });
+            return Err(CaptureError::Setting(
+                "max-tokens 0: must be >= 1".to_owned(),
+            ));
         }
         let rule = settings.rule;
         let message = match &settings.drafts {
@@ -193,20 +193,18 @@ impl Decoder {
             Shape::Tree(tree, law) => refused(tree, *law, rule),
         };
         if let Some(message) = message {
-            return Err(CaptureError::Setting { message });
+            return Err(CaptureError::Setting(message));
         }
         if let Some(model) = [&target, &draft]
             .into_iter()
             .find(|model| model.depths() > 1)
         {
-            return Err(CaptureError::Setting {
-                message: format!(
-                    "{}: its graph gives {} rows behind each token; a decoder drafts token by token, \
+            return Err(CaptureError::Setting(format!(
+                "{}: its graph gives {} rows behind each token; a decoder drafts token by token, \
                      with graphs that give one (specgap capture takes such drafts)",
-                    model.path().display(),
-                    model.depths()
-                ),
-            });
+                model.path().display(),
+                model.depths()
+            )));
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
         Ok(Self {

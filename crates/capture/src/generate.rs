@@ -40,12 +40,10 @@ impl Settings {
         if self.rollouts.is_none() || drafts < 2 {
             return Ok(());
         }
-        Err(CaptureError::Setting {
-            message: format!(
-                "⟨rollouts⟩ are of one draft, and {drafts} were given: capture the drafts one by \
+        Err(CaptureError::Setting(format!(
+            "⟨rollouts⟩ are of one draft, and {drafts} were given: capture the drafts one by \
                  one; with the same ⟨seed⟩ the text is the same"
-            ),
-        })
+        )))
     }
 
     /// The most tokens that so many prompts write, those of rollouts included.
@@ -275,9 +273,7 @@ impl Capture {
             ("paths", plan.map_or(1, |plan| plan.paths)),
         ] {
             if value == 0 {
-                return Err(CaptureError::Setting {
-                    message: format!("{name} 0: must be >= 1"),
-                });
+                return Err(CaptureError::Setting(format!("{name} 0: must be >= 1")));
             }
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
@@ -587,7 +583,7 @@ impl Capture {
 fn check_depths(target: &Model, drafts: &[Model], rollouts: bool) -> Result<(), CaptureError> {
     let depths: Vec<usize> = drafts.iter().map(Model::depths).collect();
     let first = depths.first().copied().unwrap_or(1);
-    let refused = |message| Err(CaptureError::Setting { message });
+    let refused = |message| Err(CaptureError::Setting(message));
     if target.depths() > 1 {
         return refused(format!(
             "target: its graph gives {} rows behind each token; a target gives one",

@@ -25,7 +25,7 @@ pub(super) fn files_of_graph(graph: &Path) -> Result<Vec<FileIdentity>, CaptureE
 pub(super) fn identity(path: &Path) -> Result<FileIdentity, CaptureError> {
     let FileDigest { name, sha256, .. } =
         FileDigest::of_file(path).map_err(|error| match error {
-            LogError::File { path, source, .. } => CaptureError::reading(&path, source),
+            LogError::File(path, _, source) => CaptureError::reading(&path, source),
             other => other.into(),
         })?;
     Ok(FileIdentity {

@@ -97,7 +97,7 @@ mod tests {
         };
         for (part, list) in [("normalizer", "normalizers"), ("decoder", "decoders")] {
             let refused = read(part, list, 40).map(drop).unwrap_err();
-            assert!(matches!(refused, CaptureError::Tokenizer { .. }));
+            assert!(matches!(refused, CaptureError::Tokenizer(..)));
             assert!(refused.to_string().contains(part), "{refused}");
         }
         let codec = read("normalizer", "normalizers", 19).unwrap();

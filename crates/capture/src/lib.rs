@@ -67,16 +67,10 @@ const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity"
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// A file cannot be read or written.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What cannot be done with it.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file cannot be read or written: the file; what cannot be done with it; what the system
+    /// said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
     /// The ONNX Runtime library is not there or cannot be loaded.
     #[error(
         "ONNX Runtime cannot be loaded{}; get it with `pip install onnxruntime` (onnxruntime-gpu for CUDA) \
@@ -89,29 +83,18 @@ pub enum CaptureError {
         /// What was tried, and why it failed.
         tried: Vec<(String, String)>,
     },
-    /// The library fails.
-    #[error("ONNX Runtime: {message}")]
-    Runtime {
-        /// What it says.
-        message: String,
-    },
-    /// CUDA was demanded and cannot be had.
+    /// The library fails: what it says.
+    #[error("ONNX Runtime: {0}")]
+    Runtime(String),
+    /// CUDA was demanded and cannot be had: what the runtime says.
     #[error(
-        "⟨device cuda⟩: {message}; CUDA needs the library of the package onnxruntime-gpu (see ⟨onnxruntime⟩), \
+        "⟨device cuda⟩: {0}; CUDA needs the library of the package onnxruntime-gpu (see ⟨onnxruntime⟩), \
          an NVIDIA driver, and the CUDA and cuDNN libraries where the loader finds them; or use ⟨device cpu⟩ or auto"
     )]
-    Device {
-        /// What the runtime says.
-        message: String,
-    },
-    /// A graph is refused.
-    #[error("{path}: {message}")]
-    Model {
-        /// The graph's file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
+    Device(String),
+    /// A graph is refused: the graph's file; what is wrong.
+    #[error("{0}: {1}")]
+    Model(PathBuf, String),
     /// The models' vocabularies do not fit.
     #[error("the target has {target} logits a row and the draft {draft}{}", match asked {
         Some(asked) => format!("; ⟨vocab {asked}⟩ must be in 1..={}", target.min(draft)),
@@ -125,38 +108,18 @@ pub enum CaptureError {
         /// The logits to keep, if limited.
         asked: Option<usize>,
     },
-    /// A tokenizer is refused.
-    #[error("{path}: {message}")]
-    Tokenizer {
-        /// The tokenizer's file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// A prompt file is refused.
-    #[error("{path}: line {line}: {message}")]
-    Prompts {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// A prompt is refused.
-    #[error("prompt {id:?}: {message}")]
-    Prompt {
-        /// The prompt's name.
-        id: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// A setting is out of its range.
-    #[error("{message}")]
-    Setting {
-        /// Which, and its range.
-        message: String,
-    },
+    /// A tokenizer is refused: the tokenizer's file; what is wrong.
+    #[error("{0}: {1}")]
+    Tokenizer(PathBuf, String),
+    /// A prompt file is refused: the file; the line, from 1; what is wrong.
+    #[error("{0}: line {1}: {2}")]
+    Prompts(PathBuf, usize, String),
+    /// A prompt is refused: the prompt's name; what is wrong.
+    #[error("prompt {0:?}: {1}")]
+    Prompt(String, String),
+    /// A setting is out of its range: which, and its range.
+    #[error("{0}")]
+    Setting(String),
     /// A graph fails on some input.
     #[error("{path}: prompts {first:?} to {last:?}, position {position}: {message}")]
     Run {
@@ -217,12 +180,9 @@ pub enum CaptureError {
         /// Its value now, as JSON.
         now: String,
     },
-    /// The folder for the log holds other files.
-    #[error("{path}: holds files and no log; give ⟨out⟩ a folder of its own")]
-    Occupied {
-        /// The folder.
-        path: PathBuf,
-    },
+    /// The folder for the log holds other files: the folder.
+    #[error("{0}: holds files and no log; give ⟨out⟩ a folder of its own")]
+    Occupied(PathBuf),
     /// The log cannot be read or written.
     #[error(transparent)]
     Log(#[from] specgap_log::log::LogError),
@@ -244,10 +204,6 @@ fn go_on(interrupt: &AtomicBool) -> Result<(), CaptureError> {
 
 impl CaptureError {
     fn reading(path: &Path, source: io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be read", source)
     }
 }

@@ -436,9 +436,7 @@ fn folders(path: &Path, capture: &Capture) -> Result<Vec<PathBuf>, CaptureError>
         return Ok(vec![path.to_owned()]);
     }
     if LogWriter::exists(path) {
-        return Err(CaptureError::Occupied {
-            path: path.to_owned(),
-        });
+        return Err(CaptureError::Occupied(path.to_owned()));
     }
     Ok(draft_names(&graphs)
         .into_iter()
@@ -501,9 +499,7 @@ fn refuse_occupied(path: &Path, own: &[PathBuf]) -> Result<(), CaptureError> {
         name != ".lock" && !name.starts_with(".writing-") && !own.contains(&entry.path())
     });
     if foreign {
-        return Err(CaptureError::Occupied {
-            path: path.to_owned(),
-        });
+        return Err(CaptureError::Occupied(path.to_owned()));
     }
     Ok(())
 }

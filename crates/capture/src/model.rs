@@ -144,19 +144,13 @@ impl Model {
     /// [`CaptureError::Model`] names the file and what is wrong with it, by input
     /// or output; [`CaptureError::Device`] if CUDA was demanded and cannot be had.
     pub fn open(runtime: &Runtime, path: &Path, device: Device) -> Result<Self, CaptureError> {
-        let refuse = |message: String| CaptureError::Model {
-            path: path.to_owned(),
-            message,
-        };
+        let refuse = |message: String| CaptureError::Model(path.to_owned(), message);
         // Named here, as a missing file should not look like a broken one.
         std::fs::File::open(path).map_err(|source| CaptureError::reading(path, source))?;
         let temporary = std::env::temp_dir();
         let scratch = UnfinishedFolder::create(&temporary, PROFILE_PREFIX);
-        let scratch = scratch.map_err(|source| CaptureError::File {
-            path: temporary,
-            action: "cannot be written",
-            source,
-        })?;
+        let scratch =
+            scratch.map_err(|source| CaptureError::File(temporary, "cannot be written", source))?;
         let (session, placed, refused) =
             runtime.open(path, device, &scratch.path().join("profile"))?;
         let contract = Contract::of(session.inputs(), session.outputs()).map_err(refuse)?;

@@ -68,11 +68,8 @@ pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
 /// # Ok::<(), specgap_capture::CaptureError>(())
 /// ```
 pub fn parse_prompts(path: &Path, contents: &[u8]) -> Result<Vec<Prompt>, CaptureError> {
-    let refuse = |line: usize, message: String| CaptureError::Prompts {
-        path: path.to_owned(),
-        line,
-        message,
-    };
+    let refuse =
+        |line: usize, message: String| CaptureError::Prompts(path.to_owned(), line, message);
     let mut prompts = Vec::new();
     let mut lines_of = HashMap::new();
     for (number, line) in (1..).zip(contents.split(|&byte| byte == b'\n')) {

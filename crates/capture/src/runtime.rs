@@ -49,7 +49,7 @@ impl Placement {
         }
         let message = format!("no node of {} ran on it", graph.display());
         if asked == Device::Cuda {
-            return Err(CaptureError::Device { message });
+            return Err(CaptureError::Device(message));
         }
         self.device = Placed::Cpu;
         self.refused = Some(message);
@@ -108,12 +108,10 @@ impl Runtime {
         };
         if let Some((environment, path, its_threads)) = loaded.as_ref() {
             if *path != library || *its_threads != threads {
-                return Err(CaptureError::Runtime {
-                    message: format!(
-                        "{} is loaded already, with {its_threads} threads; a process can load one library once",
-                        path.display()
-                    ),
-                });
+                return Err(CaptureError::Runtime(format!(
+                    "{} is loaded already, with {its_threads} threads; a process can load one library once",
+                    path.display()
+                )));
             }
             return Ok(Self::new(environment.clone(), library));
         }
@@ -170,17 +168,14 @@ impl Runtime {
     ) -> Result<(Session, Placed, Option<String>), CaptureError> {
         let cuda = || self.commit(graph, Placed::Cuda, profile);
         let cpu = || self.commit(graph, Placed::Cpu, profile);
-        let refused = |message| CaptureError::Model {
-            path: graph.to_owned(),
-            message,
-        };
+        let refused = |message| CaptureError::Model(graph.to_owned(), message);
         match device {
             Device::Cpu => Ok((cpu().map_err(refused)?, Placed::Cpu, None)),
             Device::Cuda => match cuda() {
                 Ok(session) => Ok((session, Placed::Cuda, None)),
                 // A graph that the CPU cannot open either is to blame itself.
                 Err(message) => Err(match cpu() {
-                    Ok(_) => CaptureError::Device { message },
+                    Ok(_) => CaptureError::Device(message),
                     Err(message) => refused(message),
                 }),
             },
@@ -215,9 +210,7 @@ impl Runtime {
 }
 
 fn failed(error: ort::Error) -> CaptureError {
-    CaptureError::Runtime {
-        message: one_line(&error.to_string()),
-    }
+    CaptureError::Runtime(one_line(&error.to_string()))
 }
 
 /// Runs third-party code that panics on some inputs, and returns what it says.

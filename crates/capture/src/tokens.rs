@@ -70,10 +70,7 @@ impl TextCodec {
     pub fn read(path: &Path, chat: ChatTemplate, stop: &Stop) -> Result<Self, CaptureError> {
         let bytes = specgap_base::files::read(path, specgap_base::files::DOCUMENT)
             .map_err(|source| CaptureError::reading(path, source))?;
-        let refuse = |message: String| CaptureError::Tokenizer {
-            path: path.to_owned(),
-            message,
-        };
+        let refuse = |message: String| CaptureError::Tokenizer(path.to_owned(), message);
         let text = String::from_utf8(bytes)
             .map_err(|error| refuse(format!("not a tokenizer.json: {error}")))?;
         // The library has this way of reading compiled; a generic one would be compiled here again.
@@ -159,10 +156,7 @@ impl TextCodec {
         // A template brings its own special tokens.
         let add_special = self.chat == ChatTemplate::None;
         let encode = |(index, prompt): (usize, &Prompt)| {
-            let refuse = |message: String| CaptureError::Prompt {
-                id: prompt.id.clone(),
-                message,
-            };
+            let refuse = |message: String| CaptureError::Prompt(prompt.id.clone(), message);
             let text = self.chat.apply(&prompt.text);
             let most = self.growth * text.len() as f64;
             if most > LONGEST_TEXT {

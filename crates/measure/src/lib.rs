@@ -107,16 +107,9 @@ pub enum GapError {
     /// Settings are out of range.
     #[error("{0}")]
     Settings(String),
-    /// A position cannot be measured.
-    #[error("{log}: position {position}: {message}")]
-    Position {
-        /// The log.
-        log: PathBuf,
-        /// The position's number in it, from 0.
-        position: usize,
-        /// What is wrong.
-        message: String,
-    },
+    /// A position cannot be measured: the log; the position's number in it, from 0; what is wrong.
+    #[error("{0}: position {1}: {2}")]
+    Position(PathBuf, usize, String),
     /// Logs or parts do not belong into one report.
     #[error("{0}")]
     Parts(String),

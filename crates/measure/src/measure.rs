@@ -197,11 +197,11 @@ fn summarise_into(
         summary.add_files(key, files);
     }
     if let ([log, ..], Part::WHOLE, 0) = (logs, part, summary.positions()) {
-        return Err(GapError::Position {
-            log: log.path().to_owned(),
-            position: 0,
-            message: NO_DRAFT.to_owned(),
-        });
+        return Err(GapError::Position(
+            log.path().to_owned(),
+            0,
+            NO_DRAFT.to_owned(),
+        ));
     }
     Ok(summary)
 }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use std::fmt;
 use std::sync::Arc;
 
 /// One pair of rows that an [`OwnRule`] is asked about.
@@ -181,6 +180,64 @@ pub(super) fn lists_refused(what: &str, does: &str, name: &str) -> String {
     )
 }
 
+/// What rules and laws of the caller's own say of themselves, from what a summary tells of them.
+macro_rules! own_told {
+    ($own:ident by $told:ident, $does:literal) => {
+        impl std::fmt::Debug for $own {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.told.fmt(f)
+            }
+        }
+
+        impl PartialEq for $own {
+            /// Returns whether both say the same of themselves, and are known to be one.
+            fn eq(&self, other: &Self) -> bool {
+                self.told == other.told && self.same(other).is_ok()
+            }
+        }
+
+        impl $own {
+            /// Returns what a summary says of it.
+            pub(super) fn as_told(&self) -> $told {
+                self.told.clone()
+            }
+
+            #[doc = concat!("Says what it ", $does, ", in one line, for the page's definitions.")]
+            #[must_use]
+            pub fn words(mut self, words: &str) -> Self {
+                self.told.words = $crate::own::one_line(words);
+                self
+            }
+
+            /// Says what tells this one from others of its name: a hash of its source, or a version.
+            ///
+            /// Summaries of parts are merged only where both name one digest, or were made in one
+            /// process with one function: a report of two under one name would be of neither.
+            #[must_use]
+            pub fn digest(mut self, digest: &str) -> Self {
+                self.told.digest = Some(digest.to_owned());
+                self
+            }
+
+            /// Returns its name.
+            pub fn name(&self) -> &str {
+                &self.told.name
+            }
+
+            #[doc = concat!("Returns what it ", $does, ", in one line; empty if it does not say.")]
+            pub fn told(&self) -> &str {
+                &self.told.words
+            }
+
+            /// Returns what tells it from others of its name, if it says so.
+            pub fn digested(&self) -> Option<&str> {
+                self.told.digest.as_deref()
+            }
+        }
+    };
+}
+pub(super) use own_told;
+
 /// A verification rule of the caller's own, asked at every position of a log as a rule of the
 /// table is: the same rows, temperatures, cuts and numbers of drafts, paired differences to the
 /// table's rules of the same drafts and to alpha*, intervals by prompt.
@@ -233,19 +290,7 @@ pub(super) struct RuleTold {
     drawn: bool,
 }
 
-impl fmt::Debug for OwnRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.fmt(f)
-    }
-}
-
-impl PartialEq for OwnRule {
-    /// Returns whether both are of one name, words, law and digest; where there is no digest, one
-    /// function too.
-    fn eq(&self, other: &Self) -> bool {
-        self.told == other.told && self.same(other).is_ok()
-    }
-}
+own_told!(OwnRule by RuleTold, "does");
 
 /// Letters of a name at most.
 const LONGEST: usize = 64;
@@ -280,11 +325,6 @@ impl OwnRule {
         Ok(Self::checked(told.clone(), None)?.words(&told.words))
     }
 
-    /// Returns what a summary says of it.
-    pub(super) fn as_told(&self) -> RuleTold {
-        self.told.clone()
-    }
-
     fn checked(told: RuleTold, function: Option<Function>) -> Result<Self, String> {
         named("rule", &told.name)?;
         if let Law::Table(scheme) = told.of
@@ -298,34 +338,12 @@ impl OwnRule {
         Ok(Self { told, function })
     }
 
-    /// Says what it does, in one line, for the page's definitions.
-    #[must_use]
-    pub fn words(mut self, words: &str) -> Self {
-        self.told.words = one_line(words);
-        self
-    }
-
-    /// Says what tells this rule from others of its name: a hash of its source, or a version.
-    ///
-    /// Summaries of parts are merged only where both name one digest, or were made in one
-    /// process with one function: a report of two rules under one name would be of neither.
-    #[must_use]
-    pub fn digest(mut self, digest: &str) -> Self {
-        self.told.digest = Some(digest.to_owned());
-        self
-    }
-
     /// Says that what it accepts is a mean over draws, less the noise that it has in common with a
     /// number whose mean is known: right on average, and at one position maybe below 0 or above 1.
     #[must_use]
     pub fn drawn(mut self) -> Self {
         self.told.drawn = true;
         self
-    }
-
-    /// Returns its name.
-    pub fn name(&self) -> &str {
-        &self.told.name
     }
 
     /// The name of the law of its drafts.
@@ -340,16 +358,6 @@ impl OwnRule {
 
     pub(super) fn of(&self) -> &Law {
         &self.told.of
-    }
-
-    /// Returns what it does, in one line; empty if it does not say.
-    pub fn told(&self) -> &str {
-        &self.told.words
-    }
-
-    /// Returns what tells it from others of its name, if it says so.
-    pub fn digested(&self) -> Option<&str> {
-        self.told.digest.as_deref()
     }
 
     /// Returns what it says of a pair of rows.

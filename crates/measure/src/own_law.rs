@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::metric::{LawRef, OwnLawId};
-use super::own::{DraftsOf, Law, OwnRow, by_commas, named, one_line, one_measured};
+use super::own::{DraftsOf, Law, OwnRow, by_commas, named, one_measured, own_told};
 use serde::{Deserialize, Serialize};
 use specgap_core::optimum::on_row;
 use specgap_core::problem::Problem;
@@ -10,7 +10,6 @@ use specgap_core::scheme::{DraftScheme, SchemeName};
 use specgap_core::verifier::{RrsWoSettings, VerifierName, rate_of_rows};
 use specgap_number::distribution::Target;
 use specgap_number::known::Known;
-use std::fmt;
 use std::sync::Arc;
 
 /// How alpha* of an own law is got, for definitions.
@@ -93,19 +92,7 @@ pub(super) struct LawTold {
     without: Vec<(String, String)>,
 }
 
-impl fmt::Debug for OwnLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.fmt(f)
-    }
-}
-
-impl PartialEq for OwnLaw {
-    /// Returns whether both are of one name, words, kind and numbers of drafts, and known to be one
-    /// law.
-    fn eq(&self, other: &Self) -> bool {
-        self.told == other.told && self.same(other).is_ok()
-    }
-}
+own_told!(OwnLaw by LawTold, "drafts");
 
 impl LawTold {
     fn new(name: &str, made: SchemeName, drafts: &[usize], sampled: bool) -> Self {
@@ -178,41 +165,11 @@ impl OwnLaw {
         Ok(Self::checked(told.clone(), made, None)?.words(&told.words))
     }
 
-    /// Returns what a summary says of it.
-    pub(super) fn as_told(&self) -> LawTold {
-        self.told.clone()
-    }
-
-    /// Says what it drafts, in one line, for the page's definitions.
-    #[must_use]
-    pub fn words(mut self, words: &str) -> Self {
-        self.told.words = one_line(words);
-        self
-    }
-
-    /// Says what tells this law from others of its name, as
-    /// [`OwnRule::digest`](super::OwnRule::digest) does for rules.
-    #[must_use]
-    pub fn digest(mut self, digest: &str) -> Self {
-        self.told.digest = Some(digest.to_owned());
-        self
-    }
-
     /// Says of a rule why it is not measured under this law, which the report repeats.
     #[must_use]
     pub fn without(mut self, rule: &str, why: &str) -> Self {
         self.told.without.push((rule.to_owned(), why.to_owned()));
         self
-    }
-
-    /// Returns its name.
-    pub fn name(&self) -> &str {
-        &self.told.name
-    }
-
-    /// Returns what it drafts, in one line; empty if it does not say.
-    pub fn told(&self) -> &str {
-        &self.told.words
     }
 
     /// Returns what its schemes call themselves, by which rules of the table are lossless for it or
@@ -224,11 +181,6 @@ impl OwnLaw {
     /// The numbers of drafts that it has; none if it has any.
     pub fn numbers(&self) -> &[usize] {
         &self.told.drafts
-    }
-
-    /// Returns what tells it from others of its name, if it says so.
-    pub fn digested(&self) -> Option<&str> {
-        self.told.digest.as_deref()
     }
 
     /// Rules that are not measured under it, and why.

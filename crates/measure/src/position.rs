@@ -55,11 +55,7 @@ pub(super) fn evaluate(
     number: usize,
     workspace: &mut Workspace,
 ) -> Result<(), GapError> {
-    let refused = |message: String| GapError::Position {
-        log: task.log.path().to_owned(),
-        position: number,
-        message,
-    };
+    let refused = |message: String| GapError::Position(task.log.path().to_owned(), number, message);
     let listed = workspace.row.target.len();
     let distinct = |asked: &&Asked| {
         let schemes = (asked.optima.iter().map(|(scheme, _)| scheme))
@@ -222,11 +218,7 @@ pub fn shown(
         row, room, pair, ..
     } = &mut Workspace::default();
     for number in numbers {
-        let refused = |message: String| GapError::Position {
-            log: log.path().to_owned(),
-            position: number,
-            message,
-        };
+        let refused = |message: String| GapError::Position(log.path().to_owned(), number, message);
         log.read(number, row)?;
         let lacks_draft = row.lacks_draft;
         if !lacks_draft {

@@ -7,6 +7,7 @@ use super::metric::{
 };
 use super::own::{Law, OwnAsked, OwnRule};
 use super::own_law::{LawAsked, OwnLaw};
+use specgap_base::{names, read_by_name};
 use specgap_core::optimum::row_question;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
@@ -26,26 +27,11 @@ pub enum SlowRates {
     Enclosed,
 }
 
-impl SlowRates {
-    /// The word, as in options and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Enclosed => "enclosed",
-        }
-    }
-}
+names!(SlowRates: Fast "fast", Enclosed "enclosed");
 
-impl std::str::FromStr for SlowRates {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        [Self::Fast, Self::Enclosed]
-            .into_iter()
-            .find(|one| one.as_str() == word)
-            .ok_or_else(|| format!("{word:?} is neither fast nor enclosed"))
-    }
-}
+read_by_name!(SlowRates, |word, _all| format!(
+    "{word:?} is neither fast nor enclosed"
+));
 
 /// At which positions the optimal plans of i.i.d. drafts are solved.
 ///
@@ -62,26 +48,11 @@ pub enum SolvedPlans {
     Every,
 }
 
-impl SolvedPlans {
-    /// The word, as in options and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Audited => "audited",
-            Self::Every => "every",
-        }
-    }
-}
+names!(SolvedPlans: Audited "audited", Every "every");
 
-impl std::str::FromStr for SolvedPlans {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        [Self::Audited, Self::Every]
-            .into_iter()
-            .find(|one| one.as_str() == word)
-            .ok_or_else(|| format!("{word:?} is neither audited nor every"))
-    }
-}
+read_by_name!(SolvedPlans, |word, _all| format!(
+    "{word:?} is neither audited nor every"
+));
 
 /// Positions of a log that are audited at least, if it has so many, and one in how many of a
 /// long one.

@@ -33,10 +33,7 @@ impl Given {
         let Some((path, timings)) = &self.timings else {
             return Ok(None);
         };
-        let refused = |message: String| LogError::Format {
-            path: path.clone(),
-            message,
-        };
+        let refused = |message: String| LogError::Format(path.clone(), message);
         for (index, rule) in timings.rules.iter().enumerate() {
             VerifierName::from_str(&rule.name)
                 .map_err(|error| refused(format!("rules[{index}].name: {error}")))?;
@@ -227,7 +224,7 @@ fn refuse_unpaired(logs: &[Log], part: Part) -> Result<(), GapError> {
                 first.path().display()
             );
             let path = log.path().to_owned();
-            return Err(LogError::Format { path, message }.into());
+            return Err(LogError::Format(path, message).into());
         }
     }
     Ok(())

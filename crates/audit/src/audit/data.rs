@@ -4,10 +4,9 @@ use super::beside::{Cause, CountsReport, Surprise};
 use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
+use specgap_base::{names, read_by_name};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
 use specgap_sampling::{CutOrder, Cuts};
-use std::fmt;
-use std::str::FromStr;
 
 /// How an engine claims to sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,26 +76,11 @@ pub enum Seeds {
     Shared,
 }
 
-impl FromStr for Seeds {
-    type Err = String;
+names!(Seeds: Fresh "fresh", Shared "shared");
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "fresh" => Ok(Self::Fresh),
-            "shared" => Ok(Self::Shared),
-            _ => Err(format!("{text:?} is neither fresh nor shared")),
-        }
-    }
-}
-
-impl fmt::Display for Seeds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fresh => "fresh",
-            Self::Shared => "shared",
-        })
-    }
-}
+read_by_name!(Seeds, |text, _all| format!(
+    "{text:?} is neither fresh nor shared"
+));
 
 /// How the capital of a log's requests was put together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

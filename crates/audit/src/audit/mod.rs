@@ -68,32 +68,16 @@ pub enum AuditError {
     /// What a log lacks, or settings that do not fit it.
     #[error("{0}")]
     Log(String),
-    /// A position cannot be audited.
-    #[error("{log}: position {position}: {message}")]
-    Position {
-        /// The log.
-        log: PathBuf,
-        /// The position's number in it, from 0.
-        position: usize,
-        /// What is wrong, and the cure.
-        message: String,
-    },
-    /// A line of a record file is refused.
-    #[error("{file}: line {line}: {message}")]
-    Record {
-        /// The file.
-        file: PathBuf,
-        /// From 1, as editors count.
-        line: usize,
-        /// Column, what is wrong, and the cure.
-        message: String,
-    },
+    /// A position cannot be audited: the log; the position's number in it, from 0; what is wrong,
+    /// and the cure.
+    #[error("{0}: position {1}: {2}")]
+    Position(PathBuf, usize, String),
+    /// A line of a record file is refused: the file; from 1, as editors count; column, what is
+    /// wrong, and the cure.
+    #[error("{0}: line {1}: {2}")]
+    Record(PathBuf, usize, String),
 }
 
 fn refused_at(log: &Log, position: usize, message: String) -> AuditError {
-    AuditError::Position {
-        log: log.path().to_owned(),
-        position,
-        message,
-    }
+    AuditError::Position(log.path().to_owned(), position, message)
 }

@@ -2,83 +2,38 @@
 
 use super::arrays::Arrays;
 use super::calls::{CHOICES, Call, DRAFTS, Expect, REQUESTS, Request, RequestLaws};
+use specgap_base::pairs;
 
 /// What each array is, with M calls, R requests, K drafts, V tokens of the target, D of the draft
 /// and U choices of uniform numbers.
-pub(super) const WORDS: [(&str, &str); 18] = [
-    (
-        "target_logits",
-        "f32 [M, R, K+1, V]: the target's logits at each draft and behind them",
-    ),
-    (
-        "allowed",
-        "i64 [M, R, K+1, V]: 0 for tokens that a mask takes from the target, and not from the draft",
-    ),
-    (
-        "temperature",
-        "f64 [M, R]: the target's; 0 is its likeliest allowed token",
-    ),
-    (
-        "draft_rows",
-        "f32 [M, R, K, D]: q as drafts were drawn from it, over the draft's ids",
-    ),
-    (
-        "draft_bits",
-        "i64 [M]: bits of the numbers that q was stored in",
-    ),
-    (
-        "d2t",
-        "i64 [M, D]: the target's id of each of the draft's; q of a token is the sum of theirs",
-    ),
-    (
-        "draft_ids",
-        "i64 [M, R, K]: the drafted tokens, as the draft's ids",
-    ),
-    (
-        "draft_tokens",
-        "i64 [M, R, K]: the same as the target's ids",
-    ),
-    (
-        "counts",
-        "i64 [M, R]: drafts of each request; what stands behind them is padding",
-    ),
-    (
-        "verified",
-        "i64 [M, R]: how many of these are verified, from the first on",
-    ),
-    (
-        "expect",
-        "i64 [M, R]: 0 for the exact law below; 1 to refuse, or a first token of one of `first_law`; 2 to refuse, or any token. A kernel refuses by token -1, or by raising an error",
-    ),
-    (
-        "request_accepted_law",
-        "f64 [M, R, K+1]: probability that k drafts are accepted",
-    ),
-    (
-        "request_next_law",
-        "f64 [M, R, K+1, V]: law of the next token where k drafts are accepted, 0 where that cannot be",
-    ),
-    (
-        "first_law",
-        "f64 [M, R, 2, V]: where `expect` is 1, laws of the first token of which one has to hold: p, and where q has a sum the rule with q over it",
-    ),
-    (
-        "request_coins",
-        "f64 [M, U, R, K]: uniform numbers that keep draft k if below its probability; 1 - 2^-24 and 1 are among them, and a draft that is always kept is kept there too",
-    ),
-    (
-        "request_coins_accepted",
-        "i64 [M, U, R]: drafts that are accepted then; -1 where rounding may decide",
-    ),
-    (
-        "request_final_coin",
-        "f64 [M, U, R]: a uniform number for the next token, by the inverse of the distribution function in order of id; 1 is among them",
-    ),
-    (
-        "request_final_token",
-        "i64 [M, U, R]: the token that comes out then; -1 for any of positive probability",
-    ),
-];
+pub(super) const WORDS: [(&str, &str); 18] = pairs! {
+    "target_logits" "f32 [M, R, K+1, V]: the target's logits at each draft and behind them";
+    "allowed"
+        "i64 [M, R, K+1, V]: 0 for tokens that a mask takes from the target, and not from the draft";
+    "temperature" "f64 [M, R]: the target's; 0 is its likeliest allowed token";
+    "draft_rows" "f32 [M, R, K, D]: q as drafts were drawn from it, over the draft's ids";
+    "draft_bits" "i64 [M]: bits of the numbers that q was stored in";
+    "d2t" "i64 [M, D]: the target's id of each of the draft's; q of a token is the sum of theirs";
+    "draft_ids" "i64 [M, R, K]: the drafted tokens, as the draft's ids";
+    "draft_tokens" "i64 [M, R, K]: the same as the target's ids";
+    "counts" "i64 [M, R]: drafts of each request; what stands behind them is padding";
+    "verified" "i64 [M, R]: how many of these are verified, from the first on";
+    "expect"
+        "i64 [M, R]: 0 for the exact law below; 1 to refuse, or a first token of one of `first_law`; 2 to refuse, or any token. A kernel refuses by token -1, or by raising an error";
+    "request_accepted_law" "f64 [M, R, K+1]: probability that k drafts are accepted";
+    "request_next_law"
+        "f64 [M, R, K+1, V]: law of the next token where k drafts are accepted, 0 where that cannot be";
+    "first_law"
+        "f64 [M, R, 2, V]: where `expect` is 1, laws of the first token of which one has to hold: p, and where q has a sum the rule with q over it";
+    "request_coins"
+        "f64 [M, U, R, K]: uniform numbers that keep draft k if below its probability; 1 - 2^-24 and 1 are among them, and a draft that is always kept is kept there too";
+    "request_coins_accepted"
+        "i64 [M, U, R]: drafts that are accepted then; -1 where rounding may decide";
+    "request_final_coin"
+        "f64 [M, U, R]: a uniform number for the next token, by the inverse of the distribution function in order of id; 1 is among them";
+    "request_final_token"
+        "i64 [M, U, R]: the token that comes out then; -1 for any of positive probability";
+};
 
 impl Arrays {
     /// A call of several requests, with what each has to come to.

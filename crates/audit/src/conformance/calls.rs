@@ -8,47 +8,54 @@
 use super::coins::{ALMOST_ONE, Coins, ROUNDING};
 use super::rows::{draw, near, one_hot, row};
 use rand_chacha::ChaCha8Rng;
+use specgap_base::named;
 
 /// Requests of a call.
 pub(super) const REQUESTS: usize = 4;
 /// Room for drafts of a request.
 pub(super) const DRAFTS: usize = 3;
 
-/// What is special about a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CallSituation {
-    /// Requests have from none to all drafts.
-    Ragged,
-    /// So, and behind them stand tokens and rows of other positions.
-    StalePadding,
-    /// NaN in q.
-    NanDraft,
-    /// Infinity in q.
-    InfiniteDraft,
-    /// A q of zeros.
-    ZeroDraftRow,
-    /// q sums to 1/2.
-    HalfDraft,
-    /// q sums to 2.
-    DoubleDraft,
-    /// NaN in the target's logits.
-    NanTarget,
-    /// p is masked, q is not.
-    TargetMask,
-    /// Temperatures differ by request; one is 0.
-    Temperatures,
-    /// q of binary16.
-    HalfPrecision,
-    /// q of bfloat16.
-    BrainPrecision,
-    /// Only some of the drafts are verified.
-    Budget,
-    /// The drafter has fewer tokens.
-    Map,
-    /// Several of the drafter's tokens stand for one.
-    ManyToOne,
-    /// All requests are the same.
-    Alike,
+named! {
+    /// What is special about a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum CallSituation {
+        Ragged "ragged" "requests have 0, 1, 2 and 3 drafts; behind them stand -1 and rows of zeros";
+        StalePadding "stale-padding"
+            "requests have 0, 1, 2 and 3 drafts; behind them stand tokens and rows of other \
+            positions, which nothing may read";
+        NanDraft "nan-draft"
+            "q has NaN at one token, or everywhere: refuse, or put out p whatever was drafted";
+        InfiniteDraft "infinite-draft"
+            "q is infinite at one token, drafted or not: refuse, or put out p whatever was \
+            drafted";
+        ZeroDraftRow "zero-draft-row" "q is zero everywhere: refuse, or put out p whatever was drafted";
+        HalfDraft "half-draft"
+            "q sums to 1/2: refuse, put out p whatever was drafted, or take q over its sum";
+        DoubleDraft "double-draft"
+            "q sums to 2: refuse, put out p whatever was drafted, or take q over its sum";
+        NanTarget "nan-target"
+            "the target's logits have NaN at one token, or everywhere: refuse, or put out a \
+            token of the vocabulary; the other requests keep their laws";
+        TargetMask "target-mask"
+            "half of the tokens are not allowed to the target, and the draft's row knows \
+            nothing of it; one draft is such a token";
+        Temperatures "temperatures"
+            "the target's temperature is 0.5, 1, 2 and 0 (the likeliest token); q is what \
+            drafts were drawn from";
+        HalfPrecision "f16-draft"
+            "q has values of binary16 that sum to 1, and the target's logits need binary32";
+        BrainPrecision "bf16-draft"
+            "q has values of bfloat16 that sum to 1, and the target's logits need binary32";
+        Budget "budget"
+            "of 3 drafts only 0, 1, 2 and 3 are verified: behind j that are kept the token \
+            comes from row j";
+        Map "map" "the draft's vocabulary is half of the target's, by a map of ids";
+        ManyToOne "many-to-one"
+            "two of the draft's ids stand for one token: its q is the sum of theirs";
+        Alike "alike"
+            "all requests have the same rows and drafts, and each draws for itself: none may \
+            come out as another one does";
+    }
 }
 
 /// What a kernel has to do with a request.
@@ -102,105 +109,6 @@ pub(super) struct RequestLaws {
 }
 
 impl CallSituation {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::Ragged,
-        Self::StalePadding,
-        Self::NanDraft,
-        Self::InfiniteDraft,
-        Self::ZeroDraftRow,
-        Self::HalfDraft,
-        Self::DoubleDraft,
-        Self::NanTarget,
-        Self::TargetMask,
-        Self::Temperatures,
-        Self::HalfPrecision,
-        Self::BrainPrecision,
-        Self::Budget,
-        Self::Map,
-        Self::ManyToOne,
-        Self::Alike,
-    ];
-
-    /// Returns its name in the manifest.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ragged => "ragged",
-            Self::StalePadding => "stale-padding",
-            Self::NanDraft => "nan-draft",
-            Self::InfiniteDraft => "infinite-draft",
-            Self::ZeroDraftRow => "zero-draft-row",
-            Self::HalfDraft => "half-draft",
-            Self::DoubleDraft => "double-draft",
-            Self::NanTarget => "nan-target",
-            Self::TargetMask => "target-mask",
-            Self::Temperatures => "temperatures",
-            Self::HalfPrecision => "f16-draft",
-            Self::BrainPrecision => "bf16-draft",
-            Self::Budget => "budget",
-            Self::Map => "map",
-            Self::ManyToOne => "many-to-one",
-            Self::Alike => "alike",
-        }
-    }
-
-    /// Says what it is.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Ragged => {
-                "requests have 0, 1, 2 and 3 drafts; behind them stand -1 and rows of zeros"
-            }
-            Self::StalePadding => {
-                "requests have 0, 1, 2 and 3 drafts; behind them stand tokens and rows of other \
-                 positions, which nothing may read"
-            }
-            Self::NanDraft => {
-                "q has NaN at one token, or everywhere: refuse, or put out p whatever was drafted"
-            }
-            Self::InfiniteDraft => {
-                "q is infinite at one token, drafted or not: refuse, or put out p whatever was \
-                 drafted"
-            }
-            Self::ZeroDraftRow => "q is zero everywhere: refuse, or put out p whatever was drafted",
-            Self::HalfDraft => {
-                "q sums to 1/2: refuse, put out p whatever was drafted, or take q over its sum"
-            }
-            Self::DoubleDraft => {
-                "q sums to 2: refuse, put out p whatever was drafted, or take q over its sum"
-            }
-            Self::NanTarget => {
-                "the target's logits have NaN at one token, or everywhere: refuse, or put out a \
-                 token of the vocabulary; the other requests keep their laws"
-            }
-            Self::TargetMask => {
-                "half of the tokens are not allowed to the target, and the draft's row knows \
-                 nothing of it; one draft is such a token"
-            }
-            Self::Temperatures => {
-                "the target's temperature is 0.5, 1, 2 and 0 (the likeliest token); q is what \
-                 drafts were drawn from"
-            }
-            Self::HalfPrecision => {
-                "q has values of binary16 that sum to 1, and the target's logits need binary32"
-            }
-            Self::BrainPrecision => {
-                "q has values of bfloat16 that sum to 1, and the target's logits need binary32"
-            }
-            Self::Budget => {
-                "of 3 drafts only 0, 1, 2 and 3 are verified: behind j that are kept the token \
-                 comes from row j"
-            }
-            Self::Map => "the draft's vocabulary is half of the target's, by a map of ids",
-            Self::ManyToOne => {
-                "two of the draft's ids stand for one token: its q is the sum of theirs"
-            }
-            Self::Alike => {
-                "all requests have the same rows and drafts, and each draws for itself: none may \
-                 come out as another one does"
-            }
-        }
-    }
-
     /// The draft's vocabulary.
     pub(super) fn draft_vocabulary(self, vocabulary: usize) -> usize {
         match self {

@@ -4,43 +4,38 @@ use super::carry;
 use super::rows::{draw, most, near, normalised, one_hot, row, wide};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use specgap_base::named;
 use specgap_core::rule::{Drafts, RuleName};
 use specgap_core::scheme::SchemeName;
 
-/// What is special about the first position of a vector; the others of a chain are
-/// ordinary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Situation {
-    /// Two rows that have little to do with each other.
-    Random,
-    /// Rows that are almost alike.
-    Close,
-    /// p = q.
-    Equal,
-    /// All tokens equal in both rows.
-    Uniform,
-    /// Nearly all mass on one token, another one in each row.
-    Peaked,
-    /// No token has mass in both rows.
-    Disjoint,
-    /// Half of the tokens are 0 in both rows, and so is the target at the drafted token.
-    ZeroTarget,
-    /// The drafted token has no mass in the draft's row: it cannot have been drawn.
-    ZeroDraft,
-    /// The drafted token has no mass in either row.
-    ZeroOverZero,
-    /// Both rows are one-hot, at the drafted token.
-    OneHotSame,
-    /// Both rows are one-hot, at different tokens.
-    OneHotDifferent,
-    /// The draft's row is one-hot.
-    OneHotDraft,
-    /// The target's row is one-hot, at another token than the drafted one.
-    OneHotTarget,
-    /// The rows are equal but for two tokens of mass 1e-15, and the draft is one of them.
-    TinyResidual,
-    /// The same token is drafted twice.
-    Duplicate,
+named! {
+    /// What is special about the first position of a vector; the others of a chain are
+    /// ordinary.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Situation {
+        Random "random" "two rows that have little to do with each other";
+        Close "close" "rows that are almost alike";
+        Equal "equal" "p = q: every draft is kept, and nothing is left of p - q";
+        Uniform "uniform" "all tokens equal in both rows";
+        Peaked "peaked" "nearly all mass on one token, another one in each row";
+        Disjoint "disjoint" "no token has mass in both rows: every draft is rejected";
+        ZeroTarget "zero-target"
+            "p = 0 at the drafted token, which is never kept, at u = 0 neither; half of the \
+            tokens are 0/0";
+        ZeroDraft "zero-draft"
+            "q = 0 at the drafted token, which cannot have been drawn: only tokens of positive \
+            p may come out";
+        ZeroOverZero "zero-over-zero"
+            "p = q = 0 at the drafted token: only tokens of positive p may come out";
+        OneHotSame "one-hot-same" "both rows one-hot at the drafted token";
+        OneHotDifferent "one-hot-different" "both rows one-hot, at different tokens";
+        OneHotDraft "one-hot-draft" "q one-hot at the drafted token";
+        OneHotTarget "one-hot-target" "p one-hot at another token than the drafted one";
+        TinyResidual "tiny-residual"
+            "p = q but for two tokens of mass 1e-15; a draft of one of them is rejected half of \
+            the time, and then the other one comes out";
+        Duplicate "duplicate" "the same token is drafted twice";
+    }
 }
 
 /// What a kernel is given.
@@ -61,78 +56,6 @@ pub(super) struct Vector {
 const TINY: f32 = 1e-15;
 
 impl Situation {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::Random,
-        Self::Close,
-        Self::Equal,
-        Self::Uniform,
-        Self::Peaked,
-        Self::Disjoint,
-        Self::ZeroTarget,
-        Self::ZeroDraft,
-        Self::ZeroOverZero,
-        Self::OneHotSame,
-        Self::OneHotDifferent,
-        Self::OneHotDraft,
-        Self::OneHotTarget,
-        Self::TinyResidual,
-        Self::Duplicate,
-    ];
-
-    /// Returns its name in the manifest.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Close => "close",
-            Self::Equal => "equal",
-            Self::Uniform => "uniform",
-            Self::Peaked => "peaked",
-            Self::Disjoint => "disjoint",
-            Self::ZeroTarget => "zero-target",
-            Self::ZeroDraft => "zero-draft",
-            Self::ZeroOverZero => "zero-over-zero",
-            Self::OneHotSame => "one-hot-same",
-            Self::OneHotDifferent => "one-hot-different",
-            Self::OneHotDraft => "one-hot-draft",
-            Self::OneHotTarget => "one-hot-target",
-            Self::TinyResidual => "tiny-residual",
-            Self::Duplicate => "duplicate",
-        }
-    }
-
-    /// Says what it is.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Random => "two rows that have little to do with each other",
-            Self::Close => "rows that are almost alike",
-            Self::Equal => "p = q: every draft is kept, and nothing is left of p - q",
-            Self::Uniform => "all tokens equal in both rows",
-            Self::Peaked => "nearly all mass on one token, another one in each row",
-            Self::Disjoint => "no token has mass in both rows: every draft is rejected",
-            Self::ZeroTarget => {
-                "p = 0 at the drafted token, which is never kept, at u = 0 neither; half of the \
-                 tokens are 0/0"
-            }
-            Self::ZeroDraft => {
-                "q = 0 at the drafted token, which cannot have been drawn: only tokens of positive \
-                 p may come out"
-            }
-            Self::ZeroOverZero => {
-                "p = q = 0 at the drafted token: only tokens of positive p may come out"
-            }
-            Self::OneHotSame => "both rows one-hot at the drafted token",
-            Self::OneHotDifferent => "both rows one-hot, at different tokens",
-            Self::OneHotDraft => "q one-hot at the drafted token",
-            Self::OneHotTarget => "p one-hot at another token than the drafted one",
-            Self::TinyResidual => {
-                "p = q but for two tokens of mass 1e-15; a draft of one of them is rejected half of \
-                 the time, and then the other one comes out"
-            }
-            Self::Duplicate => "the same token is drafted twice",
-        }
-    }
-
     /// Those that a rule has at some size.
     pub(super) fn of(
         rule: RuleName,

@@ -18,159 +18,60 @@ pub enum CertificateError {
     /// Another format version.
     #[error("schema is {0}; this build reads schema 1")]
     Schema(u32),
-    /// The certificate is about another problem.
-    #[error("problem is \"{certificate}\"; the problem file is \"{problem}\"")]
-    OtherProblem {
-        /// Name in the certificate.
-        certificate: String,
-        /// Name in the problem file.
-        problem: String,
-    },
-    /// A token outside the vocabulary.
-    #[error("{place}: token {token} is not in 0..{vocab}")]
-    Token {
-        /// `subset` or `plan`.
-        place: &'static str,
-        /// The token.
-        token: usize,
-        /// V.
-        vocab: usize,
-    },
-    /// Tokens out of order, or twice.
-    #[error("{place}: token {second} follows {first}; tokens must be strictly ascending")]
-    Order {
-        /// Where.
-        place: String,
-        /// A token.
-        first: usize,
-        /// Its successor.
-        second: usize,
-    },
-    /// A set that stands twice.
-    #[error("plan: set {set:?} stands twice; merge its entries")]
-    DuplicateSet {
-        /// The set.
-        set: Vec<u32>,
-    },
-    /// A set whose probability would take 2^size steps.
-    #[error(
-        "plan: set {index} has {size} tokens; sets of up to {limit} are checked under this scheme"
-    )]
-    SetTooLarge {
-        /// Position of the set in the plan, sets sorted.
-        index: usize,
-        /// Its size.
-        size: usize,
-        /// The largest that is checked.
-        limit: usize,
-    },
-    /// A token accepted out of a set that does not hold it.
-    #[error(
-        "plan: entry {entry}: token {token} is not in its set {set:?}; only drafted tokens are accepted"
-    )]
-    NotAMember {
-        /// Position, from 0.
-        entry: usize,
-        /// The token.
-        token: u32,
-        /// The set.
-        set: Vec<u32>,
-    },
-    /// A mass that is not a number.
-    #[error("plan: entry {entry}: {source}")]
-    Mass {
-        /// Position, from 0.
-        entry: usize,
-        /// What is wrong with it.
-        source: ParseRationalError,
-    },
-    /// A negative mass.
-    #[error("token {token}: mass {mass} is negative")]
-    Negative {
-        /// The token.
-        token: usize,
-        /// The mass.
-        mass: String,
-    },
-    /// Masses and entries do not match up.
-    #[error("{masses} masses for {tokens} entries")]
-    Entries {
-        /// Number of masses.
-        masses: usize,
-        /// Number of entries.
-        tokens: usize,
-    },
+    /// The certificate is about another problem: name in the certificate; name in the problem file.
+    #[error("problem is \"{0}\"; the problem file is \"{1}\"")]
+    OtherProblem(String, String),
+    /// A token outside the vocabulary: `subset` or `plan`; the token; V.
+    #[error("{0}: token {1} is not in 0..{2}")]
+    Token(&'static str, usize, usize),
+    /// Tokens out of order, or twice: where; a token; its successor.
+    #[error("{0}: token {2} follows {1}; tokens must be strictly ascending")]
+    Order(String, usize, usize),
+    /// A set that stands twice: the set.
+    #[error("plan: set {0:?} stands twice; merge its entries")]
+    DuplicateSet(Vec<u32>),
+    /// A set whose probability would take 2^size steps: position of the set in the plan, sets
+    /// sorted; its size; the largest that is checked.
+    #[error("plan: set {0} has {1} tokens; sets of up to {2} are checked under this scheme")]
+    SetTooLarge(usize, usize, usize),
+    /// A token accepted out of a set that does not hold it: position, from 0; the token; the set.
+    #[error("plan: entry {0}: token {1} is not in its set {2:?}; only drafted tokens are accepted")]
+    NotAMember(usize, u32, Vec<u32>),
+    /// A mass that is not a number: position, from 0; what is wrong with it.
+    #[error("plan: entry {0}: {1}")]
+    Mass(usize, #[source] ParseRationalError),
+    /// A negative mass: the token; the mass.
+    #[error("token {0}: mass {1} is negative")]
+    Negative(usize, String),
+    /// Masses and entries do not match up: number of masses; number of entries.
+    #[error("{0} masses for {1} entries")]
+    Entries(usize, usize),
     /// Masses in units of nothing.
     #[error("plan: the unit of mass is 1/0")]
     ZeroUnit,
-    /// More is accepted out of a set than its probability.
-    #[error("plan: set {set:?} is used for {used}; its probability is {probability}")]
-    SetOverdrawn {
-        /// The set.
-        set: Vec<u32>,
-        /// Mass accepted out of it.
-        used: String,
-        /// Its probability.
-        probability: String,
-    },
-    /// More is accepted as a token than its target probability.
-    #[error(
-        "plan: token {token} is accepted with probability {used}; the target gives it {probability}"
-    )]
-    TokenOverdrawn {
-        /// The token.
-        token: usize,
-        /// Mass accepted as it.
-        used: String,
-        /// p of it.
-        probability: String,
-    },
-    /// A coupling whose outputs do not follow p.
-    #[error(
-        "coupling: token {token} is output with probability {sum}; the target gives it {probability}"
-    )]
-    TargetMarginal {
-        /// The token.
-        token: usize,
-        /// Its total mass.
-        sum: String,
-        /// p of it.
-        probability: String,
-    },
-    /// A coupling whose tuples do not follow D.
-    #[error("coupling: tuple {tuple:?} has mass {sum}; the draft law gives it {probability}")]
-    DraftMarginal {
-        /// The tuple.
-        tuple: Vec<u32>,
-        /// Its total mass.
-        sum: String,
-        /// D of it.
-        probability: String,
-    },
-    /// The subset proves less than what is claimed.
-    #[error("subset: 1 + P(H) - Q(H) is {bound}; it must be {claimed}, the rate that is claimed")]
-    Subset {
-        /// Its bound.
-        bound: String,
-        /// What the certificate says.
-        claimed: String,
-    },
-    /// The claimed rate is not what was proved.
-    #[error("optimal_acceptance_rate is claimed to be {claimed}; the certificate proves {proved}")]
-    Claim {
-        /// What the certificate says.
-        claimed: String,
-        /// What it proves.
-        proved: String,
-    },
-    /// Lower above upper: the checker itself would be wrong.
-    #[error("the plan accepts {lower} and the subset allows {upper}")]
-    Contradiction {
-        /// Lower bound.
-        lower: String,
-        /// Upper bound.
-        upper: String,
-    },
+    /// More is accepted out of a set than its probability: the set; mass accepted out of it; its
+    /// probability.
+    #[error("plan: set {0:?} is used for {1}; its probability is {2}")]
+    SetOverdrawn(Vec<u32>, String, String),
+    /// More is accepted as a token than its target probability: the token; mass accepted as it; p
+    /// of it.
+    #[error("plan: token {0} is accepted with probability {1}; the target gives it {2}")]
+    TokenOverdrawn(usize, String, String),
+    /// A coupling whose outputs do not follow p: the token; its total mass; p of it.
+    #[error("coupling: token {0} is output with probability {1}; the target gives it {2}")]
+    TargetMarginal(usize, String, String),
+    /// A coupling whose tuples do not follow D: the tuple; its total mass; D of it.
+    #[error("coupling: tuple {0:?} has mass {1}; the draft law gives it {2}")]
+    DraftMarginal(Vec<u32>, String, String),
+    /// The subset proves less than what is claimed: its bound; what the certificate says.
+    #[error("subset: 1 + P(H) - Q(H) is {0}; it must be {1}, the rate that is claimed")]
+    Subset(String, String),
+    /// The claimed rate is not what was proved: what the certificate says; what it proves.
+    #[error("optimal_acceptance_rate is claimed to be {0}; the certificate proves {1}")]
+    Claim(String, String),
+    /// Lower above upper: the checker itself would be wrong: lower bound; upper bound.
+    #[error("the plan accepts {0} and the subset allows {1}")]
+    Contradiction(String, String),
     /// Only exact plans are written to files.
     #[error("the plan was made on rounded capacities; only exact plans are written to files")]
     NotExact,
@@ -274,54 +175,55 @@ impl Certificate {
             return Err(CertificateError::Schema(self.schema));
         }
         if self.problem != problem.name() {
-            return Err(CertificateError::OtherProblem {
-                certificate: self.problem.clone(),
-                problem: problem.name().to_owned(),
-            });
+            return Err(CertificateError::OtherProblem(
+                self.problem.clone(),
+                problem.name().to_owned(),
+            ));
         }
         let proved = super::optimum(problem, &self.transport_plan()?, &self.subset)?;
-        let claimed =
-            parse_rational(&self.optimal_acceptance_rate).map_err(|_| CertificateError::Claim {
-                claimed: self.optimal_acceptance_rate.clone(),
-                proved: "no such number".to_owned(),
-            })?;
+        let claimed = parse_rational(&self.optimal_acceptance_rate).map_err(|_| {
+            CertificateError::Claim(
+                self.optimal_acceptance_rate.clone(),
+                "no such number".to_owned(),
+            )
+        })?;
         if proved.get().rational() == Some(&claimed) {
             // That no rate is above 1 is known without a subset.
             let bound = super::upper_bound(problem, &self.subset)?.into_inner();
             if bound != claimed {
-                return Err(CertificateError::Subset {
-                    bound: format_rational(&bound),
-                    claimed: format_rational(&claimed),
-                });
+                return Err(CertificateError::Subset(
+                    format_rational(&bound),
+                    format_rational(&claimed),
+                ));
             }
             return Ok(proved);
         }
-        Err(CertificateError::Claim {
-            claimed: self.optimal_acceptance_rate.clone(),
-            proved: match &proved.get().rational() {
+        Err(CertificateError::Claim(
+            self.optimal_acceptance_rate.clone(),
+            match &proved.get().rational() {
                 Some(value) => format_rational(value),
                 None => format!("[{}, {}]", proved.get().lower(), proved.get().upper()),
             },
-        })
+        ))
     }
 
     fn transport_plan(&self) -> Result<TransportPlan, CertificateError> {
         let mut by_set: BTreeMap<&[u32], BTreeMap<u32, Rational>> = BTreeMap::new();
         for (entry, part) in self.plan.iter().enumerate() {
             if !part.set.contains(&part.token) {
-                return Err(CertificateError::NotAMember {
+                return Err(CertificateError::NotAMember(
                     entry,
-                    token: part.token,
-                    set: part.set.clone(),
-                });
+                    part.token,
+                    part.set.clone(),
+                ));
             }
             let mass = parse_rational(&part.mass)
-                .map_err(|source| CertificateError::Mass { entry, source })?;
+                .map_err(|source| CertificateError::Mass(entry, source))?;
             if mass.is_negative() {
-                return Err(CertificateError::Negative {
-                    token: part.token as usize,
-                    mass: part.mass.clone(),
-                });
+                return Err(CertificateError::Negative(
+                    part.token as usize,
+                    part.mass.clone(),
+                ));
             }
             *by_set
                 .entry(&part.set)

@@ -104,18 +104,10 @@ pub fn upper_bound_float(
 
 fn check_subset(problem: &Problem, subset: &[usize]) -> Result<(), CertificateError> {
     if let Some(&token) = subset.iter().find(|&&token| token >= problem.vocab()) {
-        return Err(CertificateError::Token {
-            place: "subset",
-            token,
-            vocab: problem.vocab(),
-        });
+        return Err(CertificateError::Token("subset", token, problem.vocab()));
     }
     if let Some(pair) = subset.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(CertificateError::Order {
-            place: "subset".into(),
-            first: pair[0],
-            second: pair[1],
-        });
+        return Err(CertificateError::Order("subset".into(), pair[0], pair[1]));
     }
     Ok(())
 }
@@ -162,10 +154,10 @@ pub fn optimum(
             let upper = upper_bound(problem, subset)?.value.min(Rational::one());
             let lower = exact_plan(problem, plan)?;
             if lower > upper {
-                return Err(CertificateError::Contradiction {
-                    lower: format_rational(&lower),
-                    upper: format_rational(&upper),
-                });
+                return Err(CertificateError::Contradiction(
+                    format_rational(&lower),
+                    format_rational(&upper),
+                ));
             }
             let value = if lower == upper {
                 Known::exact(lower)
@@ -178,10 +170,10 @@ pub fn optimum(
             let (value, upper) = upper_bound_float(problem, subset)?.value;
             let lower = rounded_plan(problem, plan)?;
             if lower > upper {
-                return Err(CertificateError::Contradiction {
-                    lower: lower.to_string(),
-                    upper: upper.to_string(),
-                });
+                return Err(CertificateError::Contradiction(
+                    lower.to_string(),
+                    upper.to_string(),
+                ));
             }
             Ok(Certified {
                 value: Known::rate(value, lower, upper),
@@ -192,10 +184,10 @@ pub fn optimum(
 
 fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), CertificateError> {
     if plan.accepted.len() != plan.sets.tokens().len() {
-        return Err(CertificateError::Entries {
-            masses: plan.accepted.len(),
-            tokens: plan.sets.tokens().len(),
-        });
+        return Err(CertificateError::Entries(
+            plan.accepted.len(),
+            plan.sets.tokens().len(),
+        ));
     }
     if plan.total.is_zero() {
         return Err(CertificateError::ZeroUnit);
@@ -204,31 +196,23 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
     for (index, set) in plan.sets.iter().enumerate() {
         if let Some(&token) = set.iter().find(|&&token| token as usize >= problem.vocab()) {
             let (token, vocab) = (token as usize, problem.vocab());
-            return Err(CertificateError::Token {
-                place: "plan",
-                token,
-                vocab,
-            });
+            return Err(CertificateError::Token("plan", token, vocab));
         }
         if let Some(pair) = set.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(CertificateError::Order {
-                place: format!("plan: set {index}"),
-                first: pair[0] as usize,
-                second: pair[1] as usize,
-            });
+            return Err(CertificateError::Order(
+                format!("plan: set {index}"),
+                pair[0] as usize,
+                pair[1] as usize,
+            ));
         }
         if set.len() > problem.scheme().largest_checked_set()
             && problem.scheme().tuple_count() > EXACT_TUPLES
         {
             let limit = problem.scheme().largest_checked_set();
-            return Err(CertificateError::SetTooLarge {
-                index,
-                size: set.len(),
-                limit,
-            });
+            return Err(CertificateError::SetTooLarge(index, set.len(), limit));
         }
         if !seen.insert(set) {
-            return Err(CertificateError::DuplicateSet { set: set.to_vec() });
+            return Err(CertificateError::DuplicateSet(set.to_vec()));
         }
     }
     Ok(())
@@ -268,21 +252,21 @@ fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, Certi
             probability.denom().magnitude(),
         );
         if &used * denominator > numerator * &plan.total {
-            return Err(CertificateError::SetOverdrawn {
-                set: set.to_vec(),
-                used: format_rational(&ratio(&used, &plan.total)),
-                probability: format_rational(&probability),
-            });
+            return Err(CertificateError::SetOverdrawn(
+                set.to_vec(),
+                format_rational(&ratio(&used, &plan.total)),
+                format_rational(&probability),
+            ));
         }
         accepted += used;
     }
     for (token, mass) in kept.iter().enumerate() {
         if mass * &target.total > &target.weights[token] * &plan.total {
-            return Err(CertificateError::TokenOverdrawn {
+            return Err(CertificateError::TokenOverdrawn(
                 token,
-                used: format_rational(&ratio(mass, &plan.total)),
-                probability: format_rational(&target.probability(token)),
-            });
+                format_rational(&ratio(mass, &plan.total)),
+                format_rational(&target.probability(token)),
+            ));
         }
     }
     Ok(ratio(&accepted, &plan.total))
@@ -342,11 +326,7 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
                 .as_ref()
                 .map_or(0.0, |_| problem.drafts() as f64 * f64::EPSILON * 8.0);
         shrink(used, probability * (1.0 - rounding), &|| {
-            CertificateError::SetOverdrawn {
-                set: set.to_vec(),
-                used: used.to_string(),
-                probability: probability.to_string(),
-            }
+            CertificateError::SetOverdrawn(set.to_vec(), used.to_string(), probability.to_string())
         })?;
         accepted += used;
     }
@@ -357,10 +337,8 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
     {
         let used = kept.value();
         let bound = p * (1.0 - PROBABILITY_RELATIVE_ERROR - 4.0 * f64::EPSILON);
-        shrink(used, bound, &|| CertificateError::TokenOverdrawn {
-            token,
-            used: used.to_string(),
-            probability: p.to_string(),
+        shrink(used, bound, &|| {
+            CertificateError::TokenOverdrawn(token, used.to_string(), p.to_string())
         })?;
     }
     let sets = plan.sets.len() as f64 + problem.vocab() as f64;
@@ -379,16 +357,13 @@ pub fn coupling(
     let (vocab, columns) = coupling.mass.dim();
     for (masses, tokens) in [(vocab, problem.vocab()), (columns, coupling.tuples.len())] {
         if masses != tokens {
-            return Err(CertificateError::Entries { masses, tokens });
+            return Err(CertificateError::Entries(masses, tokens));
         }
     }
     let mut law: HashMap<&[u32], Rational> = HashMap::new();
     for ((token, column), mass) in coupling.mass.indexed_iter() {
         if mass.is_negative() {
-            return Err(CertificateError::Negative {
-                token,
-                mass: format_rational(mass),
-            });
+            return Err(CertificateError::Negative(token, format_rational(mass)));
         }
         *law.entry(&coupling.tuples[column])
             .or_insert_with(Rational::zero) += mass;
@@ -397,11 +372,11 @@ pub fn coupling(
     for (token, row) in coupling.mass.rows().into_iter().enumerate() {
         let (sum, p): (Rational, Rational) = (row.iter().sum(), target.probability(token));
         if sum != p {
-            return Err(CertificateError::TargetMarginal {
+            return Err(CertificateError::TargetMarginal(
                 token,
-                sum: format_rational(&sum),
-                probability: format_rational(&p),
-            });
+                format_rational(&sum),
+                format_rational(&p),
+            ));
         }
     }
     let mut truth: HashMap<Vec<u32>, Rational> = HashMap::new();
@@ -413,11 +388,11 @@ pub fn coupling(
     for (tuple, probability) in &truth {
         let sum = law.get(tuple.as_slice()).cloned().unwrap_or_default();
         if sum != *probability {
-            return Err(CertificateError::DraftMarginal {
-                tuple: tuple.clone(),
-                sum: format_rational(&sum),
-                probability: format_rational(probability),
-            });
+            return Err(CertificateError::DraftMarginal(
+                tuple.clone(),
+                format_rational(&sum),
+                format_rational(probability),
+            ));
         }
     }
     let value = coupling

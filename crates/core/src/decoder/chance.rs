@@ -39,7 +39,7 @@ impl<'a> Coins<'a> {
         let given = self.all.len();
         let coin = self.all.get(self.next);
         self.next += 1;
-        coin.copied().ok_or(DecoderError::Coins { given })
+        coin.copied().ok_or(DecoderError::Coins(given))
     }
 }
 
@@ -50,7 +50,7 @@ impl Chance for Coins<'_> {
 
     fn keeps(&mut self, node: usize, chance: f64) -> Result<bool, DecoderError> {
         let given = self.all.len();
-        let coin = self.all.get(node).ok_or(DecoderError::Coins { given })?;
+        let coin = self.all.get(node).ok_or(DecoderError::Coins(given))?;
         self.refused[node] *= 1.0 - chance;
         Ok(*coin >= self.refused[node])
     }

@@ -58,11 +58,7 @@ impl<'a, T: Entry> Mass<'a, T> {
         } else {
             return Ok(mass);
         };
-        Err(DecoderError::Row {
-            name,
-            row: number,
-            what: wrong,
-        })
+        Err(DecoderError::Row(name, number, wrong))
     }
 
     fn add_up(&mut self) {

@@ -34,35 +34,17 @@ pub enum Law {
 /// What cannot be a round.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecoderError {
-    /// A row that is no distribution.
-    #[error("{name}: row {row} {what}; rows are probabilities that sum to 1")]
-    Row {
-        /// `p`, `q` or what the caller calls it.
-        name: &'static str,
-        /// Its number.
-        row: usize,
-        /// What is wrong.
-        what: String,
-    },
+    /// A row that is no distribution: `p`, `q` or what the caller calls it; its number; what is
+    /// wrong.
+    #[error("{0}: row {1} {2}; rows are probabilities that sum to 1")]
+    Row(&'static str, usize, String),
     /// Arrays that do not fit each other.
     #[error("{0}")]
     Shape(String),
-    /// A draft that the law cannot have drawn from this row.
-    #[error(
-        "tokens: node {node} is token {token}, which its parent's row of q cannot have drafted"
-    )]
-    Draft {
-        /// Its number.
-        node: usize,
-        /// Its token.
-        token: u32,
-    },
-    /// Random numbers ran out.
-    #[error(
-        "coins: {given} are not enough; give one for each offer to a node in each pass, and two"
-    )]
-    Coins {
-        /// How many there were.
-        given: usize,
-    },
+    /// A draft that the law cannot have drawn from this row: its number; its token.
+    #[error("tokens: node {0} is token {1}, which its parent's row of q cannot have drafted")]
+    Draft(usize, u32),
+    /// Random numbers ran out: how many there were.
+    #[error("coins: {0} are not enough; give one for each offer to a node in each pass, and two")]
+    Coins(usize),
 }

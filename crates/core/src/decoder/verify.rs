@@ -315,7 +315,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         {
             let token = self.tree.tokens[child];
             if !is_whole || sure.is_some_and(|sure| sure != token as usize) {
-                return Err(DecoderError::Draft { node: child, token });
+                return Err(DecoderError::Draft(child, token));
             }
         }
         Ok(Some(node))
@@ -365,7 +365,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
                 let entry = self.q[offer.row * self.size + token];
                 if entry <= T::ZERO || self.sure(node).contains(&id) {
                     let (node, token) = (child, id);
-                    return Err(DecoderError::Draft { node, token });
+                    return Err(DecoderError::Draft(node, token));
                 }
                 let law = node.laws[part].as_ref();
                 let fresh = || entry.into() * one.scale;
@@ -373,7 +373,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             }
             _ => {
                 let (node, token) = (child, id);
-                return Err(DecoderError::Draft { node, token });
+                return Err(DecoderError::Draft(node, token));
             }
         };
         let give = passes(level, mass, self.left(offer, token));

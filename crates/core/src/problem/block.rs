@@ -12,34 +12,16 @@ pub const MAX_BLOCK_LEAVES: f64 = 1e6;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockProblemError {
-    /// An empty vocabulary or block.
-    #[error("{field} is 0; it must be at least 1")]
-    Zero {
-        /// `vocab` or `length`.
-        field: &'static str,
-    },
-    /// Too deep or too wide to enumerate.
-    #[error(
-        "vocab {vocab} and length {length} make more than a million blocks; take a smaller tree"
-    )]
-    TooLarge {
-        /// V.
-        vocab: usize,
-        /// L.
-        length: usize,
-    },
-    /// A prefix without a conditional.
-    #[error(
-        "{field}: no entry for prefix \"{prefix}\"; give one for every prefix of fewer than {depth} tokens"
-    )]
-    Missing {
-        /// `target` or `draft`.
-        field: &'static str,
-        /// The prefix as written in files.
-        prefix: String,
-        /// Prefixes shorter than this are needed.
-        depth: usize,
-    },
+    /// An empty vocabulary or block: `vocab` or `length`.
+    #[error("{0} is 0; it must be at least 1")]
+    Zero(&'static str),
+    /// Too deep or too wide to enumerate: V; L.
+    #[error("vocab {0} and length {1} make more than a million blocks; take a smaller tree")]
+    TooLarge(usize, usize),
+    /// A prefix without a conditional: `target` or `draft`; the prefix as written in files;
+    /// prefixes shorter than this are needed.
+    #[error("{0}: no entry for prefix \"{1}\"; give one for every prefix of fewer than {2} tokens")]
+    Missing(&'static str, String, usize),
     /// A prefix that is too long or not over the vocabulary.
     #[error(
         "{field}: prefix \"{prefix}\" is not a prefix of at most {longest} tokens in 0..{vocab} joined by single spaces"
@@ -127,11 +109,7 @@ impl<D: Deref<Target = Distribution>> Conditionals<D> {
             for prefix in layer {
                 if conditionals.get(&prefix).is_none() {
                     let prefix = write_prefix(&prefix);
-                    return Err(BlockProblemError::Missing {
-                        field,
-                        prefix,
-                        depth: needed,
-                    });
+                    return Err(BlockProblemError::Missing(field, prefix, needed));
                 }
                 for token in 0..vocab {
                     let mut longer: Vec<u32> = prefix.clone();
@@ -169,11 +147,11 @@ fn write_prefix(prefix: &[u32]) -> String {
 fn fits(vocab: usize, length: usize) -> Result<(), BlockProblemError> {
     for (field, value) in [("vocab", vocab), ("length", length)] {
         if value == 0 {
-            return Err(BlockProblemError::Zero { field });
+            return Err(BlockProblemError::Zero(field));
         }
     }
     if length > 64 || (vocab as f64).powi(length as i32) > MAX_BLOCK_LEAVES {
-        return Err(BlockProblemError::TooLarge { vocab, length });
+        return Err(BlockProblemError::TooLarge(vocab, length));
     }
     Ok(())
 }

@@ -62,10 +62,7 @@ const MOST_RULE_ROWS: f64 = 1e6;
 
 fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
     let vocab = problem.vocab();
-    let refused = |field: &str, message: String| FieldError::Rule {
-        field: field.to_owned(),
-        message,
-    };
+    let refused = |field: &str, message: String| FieldError::Rule(field.to_owned(), message);
     let name = table.name.filter(|name| !name.trim().is_empty());
     let name = needed(name, "rule.name", "say what the rule is called")?;
     let mut outputs = BTreeMap::new();
@@ -163,12 +160,7 @@ fn build_scheme(
             same_vocab("draft.q", row.len())?;
             let draft = distribution("draft.q", &row, Draft::new, Draft::from_rationals)?;
             if drafts > vocab && name.draws_distinct_tokens() {
-                return Err(ProblemError::MoreDraftsThanTokens {
-                    drafts,
-                    vocab,
-                    scheme: name,
-                }
-                .into());
+                return Err(ProblemError::MoreDraftsThanTokens(drafts, vocab, name).into());
             }
             if let Some(only) = name.entry().only.filter(|&only| only != drafts) {
                 let limit = format!("{only}..={only} for scheme {name}");
@@ -192,9 +184,7 @@ fn build_scheme(
                     distribution(&field, row, Draft::new, Draft::from_rationals)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
-            make(rows).ok_or(FieldError::Empty {
-                field: "draft.qs".to_owned(),
-            })
+            make(rows).ok_or(FieldError::Empty("draft.qs".to_owned()))
         }
         MadeOf::Tuples(make) => {
             build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
@@ -251,11 +241,7 @@ pub(super) fn build_tuples(
                     u32::try_from(token)
                         .ok()
                         .filter(|&id| (id as usize) < vocab)
-                        .ok_or(ExplicitError::OutOfRange {
-                            index,
-                            token,
-                            vocab,
-                        })
+                        .ok_or(ExplicitError::OutOfRange(index, token, vocab))
                 })
                 .collect::<Result<Vec<u32>, _>>()
         })

@@ -73,11 +73,7 @@ fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composit
         ));
     };
     let Some(&(name, fields)) = KINDS.iter().find(|(known, _)| *known == name) else {
-        return Err(FieldError::Part {
-            field: format!("{field}.law"),
-            name,
-            known: names(),
-        });
+        return Err(FieldError::Part(format!("{field}.law"), name, names()));
     };
     if let Some(other) = table.present().find(|other| !fields.contains(other)) {
         let cure = format!("a part of law {name} is given by {}", fields.join(", "));
@@ -115,7 +111,7 @@ fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composit
             let name = format!("{field}.into");
             let into = tokens(table.into, &name, around.vocab)?;
             if into.is_empty() {
-                return Err(FieldError::Empty { field: name });
+                return Err(FieldError::Empty(name));
             }
             let inside = Around {
                 vocab: into.len(),
@@ -182,8 +178,10 @@ fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft,
             listed[token] = true;
         }
         let left = draft.restricted(|token| listed[token] != others);
-        left.ok_or_else(|| FieldError::Empty {
-            field: format!("{field}: what top_k, top_p, avoid and avoid_top leave of q"),
+        left.ok_or_else(|| {
+            FieldError::Empty(format!(
+                "{field}: what top_k, top_p, avoid and avoid_top leave of q"
+            ))
         })
     };
     // In the order k, p, in fractions. `Cut` of the member `sampling` is in `f64`, one floor above.
@@ -224,9 +222,7 @@ fn parts(
         ..around
     };
     if of.is_empty() {
-        return Err(FieldError::Empty {
-            field: format!("{field}.of"),
-        });
+        return Err(FieldError::Empty(format!("{field}.of")));
     }
     of.into_iter()
         .enumerate()

@@ -10,7 +10,7 @@ pub(super) fn missing(
     cure: impl Into<Cow<'static, str>>,
 ) -> FieldError {
     let (field, cure) = (field.into(), cure.into());
-    FieldError::Missing { field, cure }
+    FieldError::Missing(field, cure)
 }
 
 /// Returns what a field says that has to be there.
@@ -27,7 +27,7 @@ pub(super) fn unexpected(
     cure: impl Into<String>,
 ) -> FieldError {
     let (field, cure) = (field.into(), cure.into());
-    FieldError::Unexpected { field, cure }
+    FieldError::Unexpected(field, cure)
 }
 
 /// Refuses the first of these fields that is there.
@@ -46,11 +46,7 @@ pub(super) fn out_of_range(
     value: impl ToString,
     limit: impl Into<String>,
 ) -> FieldError {
-    FieldError::Range {
-        field: field.into(),
-        value: value.to_string(),
-        limit: limit.into(),
-    }
+    FieldError::Range(field.into(), value.to_string(), limit.into())
 }
 
 /// Refuses a list that has not `wanted` entries, which is `number`.
@@ -85,10 +81,7 @@ pub(super) fn rational(field: &str, number: &Number) -> Result<Rational, FieldEr
     match number.rational() {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(out_of_range(field, number, "the range of finite numbers")),
-        Err(source) => Err(FieldError::Value {
-            field: field.to_owned(),
-            source,
-        }),
+        Err(source) => Err(FieldError::Value(field.to_owned(), source)),
     }
 }
 
@@ -99,10 +92,7 @@ pub(super) fn distribution<D>(
     floats: impl Fn(&[f64]) -> Result<D, DistributionError>,
     rationals: impl Fn(Vec<Rational>) -> Result<D, DistributionError>,
 ) -> Result<D, FieldError> {
-    let wrong = |source| FieldError::Distribution {
-        field: field.to_owned(),
-        source,
-    };
+    let wrong = |source| FieldError::Distribution(field.to_owned(), source);
     if numbers.len() > MAX_VOCAB {
         let field = format!("number of entries of {field}");
         let limit = format!("1..={MAX_VOCAB}");
@@ -127,12 +117,9 @@ pub(super) fn distribution<D>(
                 let Number::Float(value) = *number else {
                     return Ok(Rational::default());
                 };
-                Err(wrong(DistributionError::NotFinite { index, value }))
+                Err(wrong(DistributionError::NotFinite(index, value)))
             }
-            Err(source) => Err(FieldError::Value {
-                field: format!("{field}: entry {index}"),
-                source,
-            }),
+            Err(source) => Err(FieldError::Value(format!("{field}: entry {index}"), source)),
         })
         .collect::<Result<Vec<_>, _>>()?;
     rationals(row).map_err(wrong)

@@ -11,34 +11,18 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemFileError {
-    /// The file cannot be read.
-    #[error("{path}: cannot be read: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is not TOML or JSON by its name.
-    #[error("{path}: problem files end in .toml or .json")]
-    Extension {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A directory without problem files.
-    #[error("{path}: no .toml or .json problem file in this folder")]
-    NoProblems {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The contents are refused.
-    #[error("{path}: {source}")]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Field, entry and limit.
-        source: FieldError,
-    },
+    /// The file cannot be read: the file; what the system said.
+    #[error("{0}: cannot be read: {1}")]
+    Io(PathBuf, #[source] std::io::Error),
+    /// The file is not TOML or JSON by its name: the file.
+    #[error("{0}: problem files end in .toml or .json")]
+    Extension(PathBuf),
+    /// A directory without problem files: the folder.
+    #[error("{0}: no .toml or .json problem file in this folder")]
+    NoProblems(PathBuf),
+    /// The contents are refused: the file; field, entry and limit.
+    #[error("{0}: {1}")]
+    Invalid(PathBuf, #[source] FieldError),
 }
 
 /// What is wrong inside a problem file.
@@ -51,81 +35,40 @@ pub enum FieldError {
     /// Another format version.
     #[error("schema is {0}; this build reads schema {SCHEMA}")]
     Schema(i64),
-    /// A field that is needed and not there.
-    #[error("{field} is missing; {cure}")]
-    Missing {
-        /// The field.
-        field: Cow<'static, str>,
-        /// What to do.
-        cure: Cow<'static, str>,
-    },
-    /// A field that does not belong.
-    #[error("{field} does not belong here; {cure}")]
-    Unexpected {
-        /// The field.
-        field: Cow<'static, str>,
-        /// What to do.
-        cure: String,
-    },
-    /// A whole number out of range.
-    #[error("{field} is {value}; it must be in {limit}")]
-    Range {
-        /// The field.
-        field: String,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        limit: String,
-    },
-    /// A list with nothing in it.
-    #[error("{field}: the list is empty; give at least one entry")]
-    Empty {
-        /// The field.
-        field: String,
-    },
-    /// A value that is not a number.
-    #[error("{field}: {source}")]
-    Value {
-        /// The field, with the entry where it is a list.
-        field: String,
-        /// What is wrong with it.
-        source: ParseRationalError,
-    },
-    /// Entries that are not a distribution.
-    #[error("{field}: {source}")]
-    Distribution {
-        /// The field.
-        field: String,
-        /// What is wrong with them.
-        source: DistributionError,
-    },
+    /// A field that is needed and not there: the field; what to do.
+    #[error("{0} is missing; {1}")]
+    Missing(Cow<'static, str>, Cow<'static, str>),
+    /// A field that does not belong: the field; what to do.
+    #[error("{0} does not belong here; {1}")]
+    Unexpected(Cow<'static, str>, String),
+    /// A whole number out of range: the field; what it is; what it may be.
+    #[error("{0} is {1}; it must be in {2}")]
+    Range(String, String, String),
+    /// A list with nothing in it: the field.
+    #[error("{0}: the list is empty; give at least one entry")]
+    Empty(String),
+    /// A value that is not a number: the field, with the entry where it is a list; what is wrong
+    /// with it.
+    #[error("{0}: {1}")]
+    Value(String, #[source] ParseRationalError),
+    /// Entries that are not a distribution: the field; what is wrong with them.
+    #[error("{0}: {1}")]
+    Distribution(String, #[source] DistributionError),
     /// A scheme that does not exist.
     #[error("draft.scheme: {0}")]
     Scheme(#[from] UnknownScheme),
-    /// A part of a composed law of no known kind.
-    #[error("{field}: \"{name}\" is no law that can be a part; choose one of {known}")]
-    Part {
-        /// The field.
-        field: String,
-        /// What it says.
-        name: String,
-        /// What it may say.
-        known: String,
-    },
+    /// A part of a composed law of no known kind: the field; what it says; what it may say.
+    #[error("{0}: \"{1}\" is no law that can be a part; choose one of {2}")]
+    Part(String, String, String),
     /// Parts that do not make a law.
     #[error("draft.law: {0}")]
     Composition(#[from] CompositionError),
     /// Tuples that do not make a law.
     #[error("draft.tuples: {0}")]
     Explicit(#[from] ExplicitError),
-    /// A rule that does not fit its problem.
-    #[error("{field} {message}")]
-    Rule {
-        /// The field.
-        field: String,
-        /// What is wrong with it.
-        message: String,
-    },
+    /// A rule that does not fit its problem: the field; what is wrong with it.
+    #[error("{0} {1}")]
+    Rule(String, String),
     /// Parts that do not fit together.
     #[error("{0}")]
     Problem(#[from] ProblemError),

@@ -51,33 +51,18 @@ pub const MAX_VOCAB: usize = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// p and q are over different vocabularies.
-    #[error("target has {target} entries and the draft {draft}; both must be over one vocabulary")]
-    Vocabulary {
-        /// Length of p.
-        target: usize,
-        /// Length of q.
-        draft: usize,
-    },
-    /// n out of range.
-    #[error("drafts is {drafts}; it must be in 1..={MAX_DRAFTS}")]
-    Drafts {
-        /// n as given.
-        drafts: usize,
-    },
-    /// More distinct tokens are to be drawn than there are tokens.
+    /// p and q are over different vocabularies: length of p; length of q.
+    #[error("target has {0} entries and the draft {1}; both must be over one vocabulary")]
+    Vocabulary(usize, usize),
+    /// n out of range: n as given.
+    #[error("drafts is {0}; it must be in 1..={MAX_DRAFTS}")]
+    Drafts(usize),
+    /// More distinct tokens are to be drawn than there are tokens: n as given; V; the scheme.
     #[error(
-        "drafts is {drafts} and the vocabulary has {vocab} tokens; scheme {scheme} draws distinct \
-         tokens, so drafts must be at most {vocab}"
+        "drafts is {0} and the vocabulary has {1} tokens; scheme {2} draws distinct \
+         tokens, so drafts must be at most {1}"
     )]
-    MoreDraftsThanTokens {
-        /// n as given.
-        drafts: usize,
-        /// V.
-        vocab: usize,
-        /// The scheme.
-        scheme: SchemeName,
-    },
+    MoreDraftsThanTokens(usize, usize, SchemeName),
 }
 
 /// A single-step problem: p, the law of X, and n.
@@ -136,21 +121,14 @@ impl Problem {
     ) -> Result<Self, ProblemError> {
         let (vocab, drafts) = (target.vocab(), scheme.drafts());
         if scheme.vocab() != vocab {
-            return Err(ProblemError::Vocabulary {
-                target: vocab,
-                draft: scheme.vocab(),
-            });
+            return Err(ProblemError::Vocabulary(vocab, scheme.vocab()));
         }
         if drafts == 0 || drafts > MAX_DRAFTS {
-            return Err(ProblemError::Drafts { drafts });
+            return Err(ProblemError::Drafts(drafts));
         }
         if drafts > vocab && scheme.name().draws_distinct_tokens() {
             let scheme = scheme.name();
-            return Err(ProblemError::MoreDraftsThanTokens {
-                drafts,
-                vocab,
-                scheme,
-            });
+            return Err(ProblemError::MoreDraftsThanTokens(drafts, vocab, scheme));
         }
         Ok(Self {
             name,

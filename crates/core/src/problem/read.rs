@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub fn read(path: &Path) -> Result<Vec<(PathBuf, AnyProblem)>, ProblemFileError> {
     let io = |path: &Path| {
         let path = path.to_owned();
-        move |source| ProblemFileError::Io { path, source }
+        move |source| ProblemFileError::Io(path, source)
     };
     let metadata = std::fs::metadata(path).map_err(io(path))?;
     if metadata.is_dir() {
@@ -26,9 +26,7 @@ pub fn read(path: &Path) -> Result<Vec<(PathBuf, AnyProblem)>, ProblemFileError>
         collect(path, &mut files).map_err(io(path))?;
         files.sort();
         if files.is_empty() {
-            return Err(ProblemFileError::NoProblems {
-                path: path.to_owned(),
-            });
+            return Err(ProblemFileError::NoProblems(path.to_owned()));
         }
         return files
             .into_iter()
@@ -67,21 +65,14 @@ fn extension(path: &Path) -> Option<Syntax> {
 
 fn read_file(path: &Path) -> Result<AnyProblem, ProblemFileError> {
     let path_owned = || path.to_owned();
-    let syntax =
-        extension(path).ok_or_else(|| ProblemFileError::Extension { path: path_owned() })?;
-    let io = |source| ProblemFileError::Io {
-        path: path_owned(),
-        source,
-    };
+    let syntax = extension(path).ok_or_else(|| ProblemFileError::Extension(path_owned()))?;
+    let io = |source| ProblemFileError::Io(path_owned(), source);
     let text = read_text(path, DOCUMENT).map_err(io)?;
     let parsed = match syntax {
         Syntax::Toml => parse_toml(&text),
         Syntax::Json => parse_json(&text),
     };
-    parsed.map_err(|source| ProblemFileError::Invalid {
-        path: path_owned(),
-        source,
-    })
+    parsed.map_err(|source| ProblemFileError::Invalid(path_owned(), source))
 }
 
 /// Reads a problem from TOML text.

@@ -132,14 +132,13 @@ impl RowLaw {
             }
             Kind::Independent => {
                 let one = |(index, row): (usize, &Vec<f64>)| {
-                    Draft::new(row).map_err(|source| FieldError::Distribution {
-                        field: format!("draft.qs[{index}]"),
-                        source,
+                    Draft::new(row).map_err(|source| {
+                        FieldError::Distribution(format!("draft.qs[{index}]"), source)
                     })
                 };
                 let rows = rows.iter().enumerate().map(one).collect::<Result<_, _>>()?;
                 let field = "draft.qs".to_owned();
-                Arc::new(Product::new(rows).ok_or(FieldError::Empty { field })?)
+                Arc::new(Product::new(rows).ok_or(FieldError::Empty(field))?)
             }
             Kind::Tuples(make, tuples, masses) => {
                 let drafts = tuples.first().map_or(0, Vec::len);
@@ -149,7 +148,7 @@ impl RowLaw {
         };
         let drafts = law.drafts();
         if !(1..=MAX_DRAFTS).contains(&drafts) {
-            return Err(ProblemError::Drafts { drafts }.into());
+            return Err(ProblemError::Drafts(drafts).into());
         }
         Ok(law)
     }

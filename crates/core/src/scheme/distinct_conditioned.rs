@@ -1,6 +1,7 @@
 //! Independent draws conditioned on being different.
 
 use super::combinations::{choose, falling_factorial, for_each_combination};
+use super::law::of_draft;
 use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
@@ -159,18 +160,8 @@ fn permutations(items: &[usize], visit: &mut dyn FnMut(&[usize])) {
 }
 
 impl DraftScheme for DistinctConditioned {
-    fn name(&self) -> SchemeName {
-        SchemeName::DISTINCT_CONDITIONED
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::DISTINCT_CONDITIONED, self.drafts);
+
     fn tuple_count(&self) -> f64 {
         falling_factorial(self.by_mass.len(), self.draws)
     }

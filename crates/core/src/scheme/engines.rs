@@ -62,162 +62,80 @@ const SAMPLED_MATCHED: Here = Here {
     ..SAMPLED
 };
 
-/// Settings of engines.
-pub const ENGINES: [Engine; 17] = [
-    Engine {
-        name: "vLLM",
-        version: "0.33.0",
-        setting: "draft_sample_method \"greedy\", the default",
-        is_default: true,
-        drafts: "the likeliest token, as one-hot",
-        verified: "kept with p",
-        here: Some(LIKELIEST),
-    },
-    Engine {
-        name: "vLLM",
-        version: "0.33.0",
-        setting: "draft_sample_method \"probabilistic\"",
-        is_default: false,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-    Engine {
-        name: "vLLM",
-        version: "0.33.0",
-        setting: "rejection_sample_method \"block\"",
-        is_default: false,
-        drafts: "as above",
-        verified: "the block at once",
-        here: None,
-    },
-    Engine {
-        name: "vLLM",
-        version: "0.33.0",
-        setting: "rejection_sample_method \"fly\", \"synthetic\"",
-        is_default: false,
-        drafts: "as above",
-        verified: "lossy by design",
-        here: None,
-    },
-    Engine {
-        name: "SGLang",
-        version: "0.5.23",
-        setting: "the default",
-        is_default: true,
-        drafts: "the likeliest tokens, a tree",
-        verified: "the target's draw is looked up among them",
-        here: Some(LIKELIEST_TREE),
-    },
-    Engine {
-        name: "SGLang",
-        version: "0.5.23",
-        setting: "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
-        is_default: false,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-    Engine {
-        name: "SGLang",
-        version: "0.5.23",
-        setting: "--speculative-accept-threshold-single, -acc below 1",
-        is_default: false,
-        drafts: "the likeliest tokens, a tree",
-        verified: "lossy by design",
-        here: None,
-    },
-    Engine {
-        name: "transformers",
-        version: "5.23.0",
-        setting: "do_sample=True",
-        is_default: true,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-    Engine {
-        name: "transformers",
-        version: "5.23.0",
-        setting: "assistant_ensemble_weight",
-        is_default: false,
-        drafts: "sampled",
-        verified: "lossy by design",
-        here: None,
-    },
-    Engine {
-        name: "EAGLE",
-        version: "its repository",
-        setting: "no setting",
-        is_default: true,
-        drafts: "the likeliest tokens, a tree",
-        verified: "kept with p, one after another",
-        here: Some(LIKELIEST_TREE),
-    },
-    Engine {
-        name: "llama.cpp",
-        version: "b11413",
-        setting: "--spec-draft-sampling greedy, the default",
-        is_default: true,
-        drafts: "the likeliest token",
-        verified: "kept if the target's draw is the same",
-        here: Some(LIKELIEST),
-    },
-    Engine {
-        name: "llama.cpp",
-        version: "b11413",
-        setting: "--spec-draft-sampling probabilistic, of draft models and MTP heads",
-        is_default: false,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-    Engine {
-        name: "mlx-lm",
-        version: "0.32.0",
-        setting: "no setting",
-        is_default: true,
-        drafts: "sampled, by the target's own sampler",
-        verified: "kept if the target's draw is the same",
-        here: Some(SAMPLED_MATCHED),
-    },
-    Engine {
-        name: "mlx-lm",
-        version: "0.32.0",
-        setting: "sampler=specgap.mlx.Sampler(\"token\")",
-        is_default: false,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-    Engine {
-        name: "TensorRT-LLM",
-        version: "1.3.0rc29",
-        setting: "use_rejection_sampling=False, the default; argmax drafters",
-        is_default: true,
-        drafts: "the likeliest token",
-        verified: "kept if the target's draw is the same",
-        here: Some(LIKELIEST),
-    },
-    Engine {
-        name: "TensorRT-LLM",
-        version: "1.3.0rc29",
-        setting: "use_rejection_sampling=False, the default; drafters that sample",
-        is_default: true,
-        drafts: "sampled",
-        verified: "kept if the target's draw is the same",
-        here: Some(SAMPLED_MATCHED),
-    },
-    Engine {
-        name: "TensorRT-LLM",
-        version: "1.3.0rc29",
-        setting: "use_rejection_sampling=True",
-        is_default: false,
-        drafts: "sampled",
-        verified: "kept with min(1, p/q)",
-        here: Some(SAMPLED),
-    },
-];
+/// Engines and their versions, with the settings of each: whether it is so by default, what is drafted
+/// and what becomes of it.
+macro_rules! engines {
+    (@default) => { true };
+    (@other) => { false };
+    ($($name:literal $version:literal {
+        $($when:ident $setting:literal, $drafts:literal, $verified:literal => $here:expr;)+
+    })+) => {
+        /// Settings of engines.
+        pub const ENGINES: &[Engine] = &[$($(Engine {
+            name: $name,
+            version: $version,
+            setting: $setting,
+            is_default: engines!(@$when),
+            drafts: $drafts,
+            verified: $verified,
+            here: $here,
+        }),+),+];
+    };
+}
+
+engines! {
+    "vLLM" "0.33.0" {
+        default "draft_sample_method \"greedy\", the default",
+            "the likeliest token, as one-hot", "kept with p" => Some(LIKELIEST);
+        other "draft_sample_method \"probabilistic\"",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+        other "rejection_sample_method \"block\"",
+            "as above", "the block at once" => None;
+        other "rejection_sample_method \"fly\", \"synthetic\"",
+            "as above", "lossy by design" => None;
+    }
+    "SGLang" "0.5.23" {
+        default "the default",
+            "the likeliest tokens, a tree",
+            "the target's draw is looked up among them" => Some(LIKELIEST_TREE);
+        other "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+        other "--speculative-accept-threshold-single, -acc below 1",
+            "the likeliest tokens, a tree", "lossy by design" => None;
+    }
+    "transformers" "5.23.0" {
+        default "do_sample=True",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+        other "assistant_ensemble_weight",
+            "sampled", "lossy by design" => None;
+    }
+    "EAGLE" "its repository" {
+        default "no setting",
+            "the likeliest tokens, a tree",
+            "kept with p, one after another" => Some(LIKELIEST_TREE);
+    }
+    "llama.cpp" "b11413" {
+        default "--spec-draft-sampling greedy, the default",
+            "the likeliest token", "kept if the target's draw is the same" => Some(LIKELIEST);
+        other "--spec-draft-sampling probabilistic, of draft models and MTP heads",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+    }
+    "mlx-lm" "0.32.0" {
+        default "no setting",
+            "sampled, by the target's own sampler",
+            "kept if the target's draw is the same" => Some(SAMPLED_MATCHED);
+        other "sampler=specgap.mlx.Sampler(\"token\")",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+    }
+    "TensorRT-LLM" "1.3.0rc29" {
+        default "use_rejection_sampling=False, the default; argmax drafters",
+            "the likeliest token", "kept if the target's draw is the same" => Some(LIKELIEST);
+        default "use_rejection_sampling=False, the default; drafters that sample",
+            "sampled", "kept if the target's draw is the same" => Some(SAMPLED_MATCHED);
+        other "use_rejection_sampling=True",
+            "sampled", "kept with min(1, p/q)" => Some(SAMPLED);
+    }
+}
 
 /// An engine of [`ENGINES`], by its name there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +208,7 @@ impl FromStr for EngineName {
 /// The engines that draw their drafts by a law, each once, with `n = 1` where that is all.
 pub fn drafted_by(law: &str) -> Vec<String> {
     let mut all: Vec<(&str, bool)> = Vec::new();
-    for engine in &ENGINES {
+    for engine in ENGINES {
         let Some(here) = engine.here.filter(|here| here.law == law) else {
             continue;
         };
@@ -334,7 +252,7 @@ mod tests {
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), names.len());
-        for engine in &ENGINES {
+        for engine in ENGINES {
             let name: EngineName = engine.name.to_lowercase().parse().unwrap();
             assert_eq!(name.as_str(), engine.name);
             assert!(name.defaults().all(|row| row.here.is_some()));
@@ -360,7 +278,7 @@ mod tests {
         let sampled = engines_with(|here| here.verifier == "token");
         let told = vec!["vLLM", "SGLang", "llama.cpp", "mlx-lm", "TensorRT-LLM"];
         assert_eq!(sampled, [vec!["transformers"], told]);
-        for engine in &ENGINES {
+        for engine in ENGINES {
             let says_so = engine.setting.contains("the default") || engine.setting == "no setting";
             assert!(engine.is_default || !says_so, "{engine:?}");
         }

@@ -43,25 +43,14 @@ impl Explicit {
         law: TupleProbabilities,
     ) -> Result<Self, ExplicitError> {
         if tuples.len() != law.vocab() {
-            return Err(ExplicitError::Count {
-                tuples: tuples.len(),
-                probabilities: law.vocab(),
-            });
+            return Err(ExplicitError::Count(tuples.len(), law.vocab()));
         }
         for (index, tuple) in tuples.iter().enumerate() {
             if tuple.len() != drafts || drafts == 0 {
-                return Err(ExplicitError::Ragged {
-                    index,
-                    length: tuple.len(),
-                    drafts,
-                });
+                return Err(ExplicitError::Ragged(index, tuple.len(), drafts));
             }
             if let Some(&token) = tuple.iter().find(|&&token| token as usize >= vocab) {
-                return Err(ExplicitError::OutOfRange {
-                    index,
-                    token: i64::from(token),
-                    vocab,
-                });
+                return Err(ExplicitError::OutOfRange(index, i64::from(token), vocab));
             }
         }
         Ok(Self {

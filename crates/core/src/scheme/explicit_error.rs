@@ -4,36 +4,14 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplicitError {
-    /// Not as many tuples as probabilities.
-    #[error(
-        "there are {tuples} tuples and {probabilities} probabilities; give one probability a tuple"
-    )]
-    Count {
-        /// Number of tuples.
-        tuples: usize,
-        /// Number of probabilities.
-        probabilities: usize,
-    },
-    /// A tuple of another length than the first.
-    #[error(
-        "tuple {index} has {length} tokens and drafts is {drafts}; all tuples must have that many"
-    )]
-    Ragged {
-        /// Position of the tuple, from 0.
-        index: usize,
-        /// Its length.
-        length: usize,
-        /// The length it must have.
-        drafts: usize,
-    },
-    /// A token outside the vocabulary.
-    #[error("tuple {index} holds token {token}; the vocabulary is 0..{vocab}")]
-    OutOfRange {
-        /// Position of the tuple, from 0.
-        index: usize,
-        /// The token.
-        token: i64,
-        /// Vocabulary size.
-        vocab: usize,
-    },
+    /// Not as many tuples as probabilities: number of tuples; number of probabilities.
+    #[error("there are {0} tuples and {1} probabilities; give one probability a tuple")]
+    Count(usize, usize),
+    /// A tuple of another length than the first: position of the tuple, from 0; its length; the
+    /// length it must have.
+    #[error("tuple {0} has {1} tokens and drafts is {2}; all tuples must have that many")]
+    Ragged(usize, usize, usize),
+    /// A token outside the vocabulary: position of the tuple, from 0; the token; vocabulary size.
+    #[error("tuple {0} holds token {1}; the vocabulary is 0..{2}")]
+    OutOfRange(usize, i64, usize),
 }

@@ -1,5 +1,6 @@
 //! The top tokens, then one draw.
 
+use super::law::of_draft;
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -126,18 +127,8 @@ impl Greedy {
 }
 
 impl DraftScheme for Greedy {
-    fn name(&self) -> SchemeName {
-        SchemeName::GREEDY
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::GREEDY, self.drafts);
+
     fn tuple_count(&self) -> f64 {
         self.candidates().len().max(1) as f64
     }

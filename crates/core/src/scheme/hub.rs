@@ -1,5 +1,6 @@
 //! SpecHub's pairs.
 
+use super::law::of_draft;
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetLaw,
@@ -61,18 +62,8 @@ impl Hub {
 }
 
 impl DraftScheme for Hub {
-    fn name(&self) -> SchemeName {
-        SchemeName::HUB
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        2
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::HUB, 2);
+
     fn tuple_count(&self) -> f64 {
         (2.0 * (self.draft.support().len() as f64 - 1.0)).max(1.0)
     }

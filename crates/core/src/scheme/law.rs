@@ -425,3 +425,22 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
             .unwrap_or_else(|| self.nothing_exact())
     }
 }
+
+/// Name, V, n and q of a law that draws from one q.
+macro_rules! of_draft {
+    ($law:ident, $name:expr, $drafts:expr) => {
+        fn name(&$law) -> SchemeName {
+            $name
+        }
+        fn vocab(&$law) -> usize {
+            $law.draft.vocab()
+        }
+        fn drafts(&$law) -> usize {
+            $drafts
+        }
+        fn draft(&$law) -> Option<&Draft> {
+            Some(&$law.draft)
+        }
+    };
+}
+pub(super) use of_draft;

@@ -1,5 +1,6 @@
 //! Certain tokens, then one draw from each stratum of the rest.
 
+use super::law::of_draft;
 use super::strata_rows::{limit, listed};
 use super::without_replacement::by_falling_mass;
 use super::{
@@ -392,22 +393,16 @@ fn pieces(order: &[usize], weights: &[BigUint], total: &BigUint, k: usize) -> Ve
     strata
 }
 
+fn straddling(straddle: Straddle) -> SchemeName {
+    match straddle {
+        Straddle::Once => SchemeName::STRATIFIED,
+        Straddle::Independent => SchemeName::STRATIFIED_INDEPENDENT,
+    }
+}
+
 impl DraftScheme for Stratified {
-    fn name(&self) -> SchemeName {
-        match self.straddle {
-            Straddle::Once => SchemeName::STRATIFIED,
-            Straddle::Independent => SchemeName::STRATIFIED_INDEPENDENT,
-        }
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, straddling(self.straddle), self.drafts);
+
     fn tuple_count(&self) -> f64 {
         self.pieces
             .iter()

@@ -1,5 +1,6 @@
 //! The top tokens.
 
+use super::law::of_draft;
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -74,18 +75,8 @@ impl Top {
 }
 
 impl DraftScheme for Top {
-    fn name(&self) -> SchemeName {
-        SchemeName::TOP
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::TOP, self.drafts);
+
     fn tuple_count(&self) -> f64 {
         1.0
     }

@@ -1,6 +1,7 @@
 //! Independent draws from one distribution.
 
 use super::combinations::{for_each_combination, over_subsets, surjection_cost};
+use super::law::of_draft;
 use super::surjection::{Weight, surjections};
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -179,18 +180,8 @@ fn binomial_rows<W: Weight>(size: usize) -> Vec<Vec<W>> {
 }
 
 impl DraftScheme for WithReplacement {
-    fn name(&self) -> SchemeName {
-        SchemeName::WITH_REPLACEMENT
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::WITH_REPLACEMENT, self.drafts);
+
     fn independent_draft(&self, position: usize) -> Option<&Draft> {
         (position < self.drafts).then_some(&self.draft)
     }

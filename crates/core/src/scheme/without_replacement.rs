@@ -1,6 +1,7 @@
 //! Sequential draws, each renormalised over the tokens not drawn yet.
 
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
+use super::law::of_draft;
 use super::race;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -345,18 +346,8 @@ impl<M: Number> Remaining<M> {
 }
 
 impl DraftScheme for WithoutReplacement {
-    fn name(&self) -> SchemeName {
-        SchemeName::WITHOUT_REPLACEMENT
-    }
-    fn vocab(&self) -> usize {
-        self.draft.vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        Some(&self.draft)
-    }
+    of_draft!(self, SchemeName::WITHOUT_REPLACEMENT, self.drafts);
+
     fn tuple_count(&self) -> f64 {
         falling_factorial(self.by_mass.len(), self.draws)
     }

@@ -85,7 +85,7 @@ impl DraftTree {
             layer = layer.saturating_mul(width(parent).min(most));
             nodes = nodes.saturating_add(layer);
             if nodes > MAX_NODES {
-                return Err(TopologyError::TooLarge { nodes });
+                return Err(TopologyError::TooLarge(nodes));
             }
         }
         let mut paths: Vec<Vec<usize>> = Vec::with_capacity(nodes);
@@ -118,15 +118,9 @@ impl DraftTree {
     /// Anything else, with the entry and what is wrong with it; and as [`Self::new`].
     #[cfg(feature = "files")]
     pub fn from_json(text: &str) -> Result<Self, TopologyError> {
-        let (paths, rest): (Vec<Vec<usize>>, _) =
-            typed::json(text).map_err(|refused| TopologyError::Json {
-                entry: refused.path,
-                message: refused.error.to_string(),
-            })?;
-        rest.map_err(|error| TopologyError::Json {
-            entry: "end".to_owned(),
-            message: error.to_string(),
-        })?;
+        let (paths, rest): (Vec<Vec<usize>>, _) = typed::json(text)
+            .map_err(|refused| TopologyError::Json(refused.path, refused.error.to_string()))?;
+        rest.map_err(|error| TopologyError::Json("end".to_owned(), error.to_string()))?;
         if paths.is_empty() {
             return Err(TopologyError::NoPaths);
         }
@@ -171,7 +165,7 @@ mod tests {
         for name in ["99x99", "chain-99999", "prefix-70-70"] {
             let error = DraftTree::named(name).unwrap_err();
             assert!(
-                matches!(error, TopologyError::TooLarge { .. }),
+                matches!(error, TopologyError::TooLarge(..)),
                 "{name}: {error}"
             );
         }

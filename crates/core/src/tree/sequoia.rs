@@ -85,7 +85,7 @@ pub fn best_topology(
     let depth = limits.depth.min(budget);
     let branch = limits.branch.min(budget).min(rates.ranks());
     if budget > MAX_NODES {
-        return Err(TopologyError::TooLarge { nodes: budget }.into());
+        return Err(TopologyError::TooLarge(budget).into());
     }
     let work = (budget as f64).powi(2) * depth as f64 * branch as f64;
     if work > MAX_WORK {

@@ -10,76 +10,42 @@ pub const MAX_NODES: usize = 1 << 12;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
-    /// The empty path: the root is not listed.
-    #[error("path {index} is empty; the root is implied, list its descendants only")]
-    EmptyPath {
-        /// Position in the list.
-        index: usize,
-    },
-    /// A path that is listed twice.
-    #[error("path {index}, {path:?}, is listed twice; list it once")]
-    Repeated {
-        /// Position in the list.
-        index: usize,
-        /// The path.
-        path: Vec<usize>,
-    },
-    /// A path whose parent or next better sibling is missing.
-    #[error("path {path:?} needs {missing:?}, which is not listed; add it")]
-    Missing {
-        /// The path.
-        path: Vec<usize>,
-        /// The parent, or the sibling of the rank before.
-        missing: Vec<usize>,
-    },
-    /// Too many nodes.
-    #[error("{nodes} nodes; at most {MAX_NODES} are taken")]
-    TooLarge {
-        /// How many.
-        nodes: usize,
-    },
+    /// The empty path: the root is not listed: position in the list.
+    #[error("path {0} is empty; the root is implied, list its descendants only")]
+    EmptyPath(usize),
+    /// A path that is listed twice: position in the list; the path.
+    #[error("path {0}, {1:?}, is listed twice; list it once")]
+    Repeated(usize, Vec<usize>),
+    /// A path whose parent or next better sibling is missing: the path; the parent, or the sibling
+    /// of the rank before.
+    #[error("path {0:?} needs {1:?}, which is not listed; add it")]
+    Missing(Vec<usize>, Vec<usize>),
+    /// Too many nodes: how many.
+    #[error("{0} nodes; at most {MAX_NODES} are taken")]
+    TooLarge(usize),
     /// A name that stands for no tree.
     #[error("\"{name}\" is no tree; name a file with a list of paths, or one of {known}", known = super::NAMES)]
     Name {
         /// The name.
         name: String,
     },
-    /// No list of paths.
-    #[error(
-        "{entry}: {message}; a tree is a list of paths of child ranks, such as [[0],[1],[0,0]]"
-    )]
-    Json {
-        /// Where in the document.
-        entry: String,
-        /// What is wrong.
-        message: String,
-    },
+    /// No list of paths: where in the document; what is wrong.
+    #[error("{0}: {1}; a tree is a list of paths of child ranks, such as [[0],[1],[0,0]]")]
+    Json(String, String),
     /// A list without paths.
     #[error("there is no path; list at least [0], or decode without drafts")]
     NoPaths,
     /// No acceptance rates.
     #[error("no acceptance rates; give at least one depth")]
     NoRates,
-    /// A rate that is no probability.
-    #[error("acceptance rate of depth {depth}, rank {rank} is {value}; it must be in [0, 1]")]
-    Rate {
-        /// Depth of the parent, from 0.
-        depth: usize,
-        /// Rank of the child, from 0.
-        rank: usize,
-        /// The value.
-        value: f64,
-    },
-    /// Rates of siblings, which exclude each other, that sum to more than 1.
-    #[error(
-        "acceptance rates of depth {depth} sum to {sum}; they exclude each other, so at most 1"
-    )]
-    Sum {
-        /// Depth of the parent, from 0.
-        depth: usize,
-        /// Their sum.
-        sum: f64,
-    },
+    /// A rate that is no probability: depth of the parent, from 0; rank of the child, from 0; the
+    /// value.
+    #[error("acceptance rate of depth {0}, rank {1} is {2}; it must be in [0, 1]")]
+    Rate(usize, usize, f64),
+    /// Rates of siblings, which exclude each other, that sum to more than 1: depth of the parent,
+    /// from 0; their sum.
+    #[error("acceptance rates of depth {0} sum to {1}; they exclude each other, so at most 1")]
+    Sum(usize, f64),
 }
 
 /// The shape of a draft tree: which ranks of children are drafted at each node.
@@ -204,12 +170,12 @@ impl AcceptanceRates {
         for (depth, rates) in by_depth.iter().enumerate() {
             for (rank, &value) in rates.iter().enumerate() {
                 if !(0.0..=1.0).contains(&value) {
-                    return Err(TopologyError::Rate { depth, rank, value });
+                    return Err(TopologyError::Rate(depth, rank, value));
                 }
             }
             let sum = specgap_number::distribution::compensated_sum(rates.iter().copied());
             if sum > 1.0 + 1e-9 {
-                return Err(TopologyError::Sum { depth, sum });
+                return Err(TopologyError::Sum(depth, sum));
             }
         }
         Ok(Self { by_depth })
@@ -240,16 +206,16 @@ impl DraftTree {
     pub fn new(mut paths: Vec<Vec<usize>>) -> Result<Self, TopologyError> {
         if paths.len() > MAX_NODES {
             let nodes = paths.len();
-            return Err(TopologyError::TooLarge { nodes });
+            return Err(TopologyError::TooLarge(nodes));
         }
         let mut known = BTreeSet::new();
         for (index, path) in paths.iter().enumerate() {
             if path.is_empty() {
-                return Err(TopologyError::EmptyPath { index });
+                return Err(TopologyError::EmptyPath(index));
             }
             if !known.insert(path.as_slice()) {
                 let path = path.clone();
-                return Err(TopologyError::Repeated { index, path });
+                return Err(TopologyError::Repeated(index, path));
             }
         }
         for path in &paths {
@@ -264,7 +230,7 @@ impl DraftTree {
             for missing in needed {
                 if !known.contains(missing.as_slice()) {
                     let path = path.clone();
-                    return Err(TopologyError::Missing { path, missing });
+                    return Err(TopologyError::Missing(path, missing));
                 }
             }
         }
@@ -426,11 +392,11 @@ mod tests {
         );
         assert!(matches!(
             AcceptanceRates::new(vec![vec![0.5, f64::NAN]]),
-            Err(TopologyError::Rate { rank: 1, .. })
+            Err(TopologyError::Rate(_, 1, _))
         ));
         assert!(matches!(
             AcceptanceRates::new(vec![vec![0.5, 0.6]]),
-            Err(TopologyError::Sum { depth: 0, .. })
+            Err(TopologyError::Sum(0, _))
         ));
         assert_eq!(
             AcceptanceRates::new(Vec::new()),

@@ -1,6 +1,7 @@
 //! Greedy verification.
 
 use super::residual::{keep, shortfall};
+use super::rule::in_both;
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
@@ -167,17 +168,7 @@ impl GreedyVerifier {
 }
 
 impl Verifier for GreedyVerifier {
-    fn name(&self) -> VerifierName {
-        VerifierName::GREEDY
-    }
-
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float.conditional(tuple)
-    }
-
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
-    }
+    in_both!(self, VerifierName::GREEDY, self.float, self.exact());
 
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;

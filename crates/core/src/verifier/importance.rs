@@ -71,11 +71,7 @@ impl Importance {
         let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, verifier)?;
         let (target, drafts) = (problem.target(), problem.drafts());
         let entries = flow::plan_size(problem);
-        let too_large = VerifierError::Size {
-            verifier,
-            entries,
-            limit: flow::LARGEST_PLAN,
-        };
+        let too_large = VerifierError::Size(verifier, entries, flow::LARGEST_PLAN);
         let bits = target.exact_bits() as f64 + draft.exact_bits() as f64;
         let is_exact = bits * (drafts * target.vocab()).pow(2) as f64 <= EXACT_FORMULA_BITS;
         let selected = if is_exact {

@@ -1,6 +1,7 @@
 //! SpecTr's k-SEQ.
 
 use super::residual::keep;
+use super::rule::in_both;
 use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
@@ -236,10 +237,10 @@ impl KSeq {
         let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ)?;
         let factors = Self::factors(problem, &draft);
         if factor <= Rational::zero() || !factors.is_lossless(&factor) {
-            return Err(VerifierError::Factor {
-                factor: round_nearest(&factor),
-                least: factors.smallest(),
-            });
+            return Err(VerifierError::Factor(
+                round_nearest(&factor),
+                factors.smallest(),
+            ));
         }
         Ok(Self::build(problem, draft, factor))
     }
@@ -353,17 +354,7 @@ impl<M: Number> Rule<M> {
 }
 
 impl Verifier for KSeq {
-    fn name(&self) -> VerifierName {
-        VerifierName::K_SEQ
-    }
-
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float().conditional(tuple)
-    }
-
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
-    }
+    in_both!(self, VerifierName::K_SEQ, self.float(), self.exact());
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let float = self.float();

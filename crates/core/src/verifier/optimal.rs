@@ -172,11 +172,7 @@ impl Optimal {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        let too_large = |_| VerifierError::Size {
-            verifier: VerifierName::OPTIMAL,
-            entries,
-            limit: flow::LARGEST_PLAN,
-        };
+        let too_large = |_| VerifierError::Size(VerifierName::OPTIMAL, entries, flow::LARGEST_PLAN);
         let level = Level::new(problem).map_err(too_large)?;
         let rule = Rule::Level(Box::new(level));
         Ok(Self { rule })

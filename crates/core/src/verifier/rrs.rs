@@ -1,6 +1,7 @@
 //! Recursive rejection sampling of independent drafts.
 
 use super::residual::{Recursion, shortfall};
+use super::rule::in_both;
 use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
@@ -144,17 +145,7 @@ fn positive_part(target: &[f64], draft: &[f64], factor: f64) -> f64 {
 }
 
 impl Verifier for Rrs {
-    fn name(&self) -> VerifierName {
-        VerifierName::RRS
-    }
-
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float().conditional(tuple)
-    }
-
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
-    }
+    in_both!(self, VerifierName::RRS, self.float(), self.exact());
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let float = self.float();

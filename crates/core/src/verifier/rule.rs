@@ -181,38 +181,24 @@ pub enum VerifierError {
         /// What to use instead.
         cure: String,
     },
-    /// A plan would be too large.
+    /// A plan would be too large: the verifier; about how many pairs there are; how many there may
+    /// be.
     #[error(
-        "{verifier} needs a plan over {entries:.3e} (set, token) pairs; at most {limit:.0e} are \
+        "{0} needs a plan over {1:.3e} (set, token) pairs; at most {2:.0e} are \
          solved, so lower the vocabulary or the number of drafts"
     )]
-    Size {
-        /// The verifier.
-        verifier: VerifierName,
-        /// About how many pairs there are.
-        entries: f64,
-        /// How many there may be.
-        limit: f64,
-    },
-    /// A rate that only a sum over too many tuples would give.
+    Size(VerifierName, f64, f64),
+    /// A rate that only a sum over too many tuples would give: the verifier; about how many tuples
+    /// there are.
     #[error(
-        "{verifier}: {tuples:.3e} tuples of drafts are too many to sum, and for these drafts there \
+        "{0}: {1:.3e} tuples of drafts are too many to sum, and for these drafts there \
          is no formula; lower the vocabulary (top_k) or the number of drafts"
     )]
-    TooMany {
-        /// The verifier.
-        verifier: VerifierName,
-        /// About how many tuples there are.
-        tuples: f64,
-    },
-    /// A factor of k-seq that leaves a negative residual.
-    #[error("k-seq: the factor is {factor}; it must be >= {least}, or the output law is not p")]
-    Factor {
-        /// The factor.
-        factor: f64,
-        /// About the smallest lossless factor.
-        least: f64,
-    },
+    TooMany(VerifierName, f64),
+    /// A factor of k-seq that leaves a negative residual: the factor; about the smallest lossless
+    /// factor.
+    #[error("k-seq: the factor is {0}; it must be >= {1}, or the output law is not p")]
+    Factor(f64, f64),
 }
 
 impl VerifierError {
@@ -423,3 +409,21 @@ pub(super) fn sequential<M: Number>(keep: Vec<M>, residual: Arc<[M]>) -> Conditi
         residual,
     }
 }
+
+/// The name of a rule, and its laws given the drafts, from it in either arithmetic.
+macro_rules! in_both {
+    ($rule:ident, $name:expr, $float:expr, $exact:expr) => {
+        fn name(&$rule) -> VerifierName {
+            $name
+        }
+
+        fn conditional(&$rule, tuple: &[u32]) -> ConditionalLaw<f64> {
+            $float.conditional(tuple)
+        }
+
+        fn conditional_exact(&$rule, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+            Some($exact.conditional(tuple))
+        }
+    };
+}
+pub(super) use in_both;

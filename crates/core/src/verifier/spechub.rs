@@ -1,6 +1,7 @@
 //! SpecHub's verification.
 
 use super::residual::keep;
+use super::rule::in_both;
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
@@ -189,17 +190,7 @@ impl SpecHub {
 }
 
 impl Verifier for SpecHub {
-    fn name(&self) -> VerifierName {
-        VerifierName::SPECHUB
-    }
-
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float.conditional(tuple)
-    }
-
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
-    }
+    in_both!(self, VerifierName::SPECHUB, self.float, self.exact());
 
     fn handles_all_tokens(&self) -> bool {
         true

@@ -116,10 +116,7 @@ pub fn rate_of_rows(
     problem: &Problem,
     settings: &RrsWoSettings,
 ) -> Result<Known, VerifierError> {
-    let unknown = || VerifierError::TooMany {
-        verifier: name,
-        tuples: problem.scheme().tuple_count(),
-    };
+    let unknown = || VerifierError::TooMany(name, problem.scheme().tuple_count());
     if name == VerifierName::OPTIMAL {
         return Ok(on_row(problem).map_err(|_| unknown())?.rate);
     }

@@ -669,7 +669,7 @@ fn importance_is_solved_as_well_as_it_can_be() {
     let scheme = WithReplacement::new(draft(&flat), 3);
     let large = Problem::new("", target(&flat), scheme).unwrap();
     let refused = Importance::new(&large).unwrap_err();
-    assert!(matches!(refused, VerifierError::Size { .. }));
+    assert!(matches!(refused, VerifierError::Size(..)));
 }
 
 /// `exact-match`: in fractions while sets are few, however many drafts; by a formula that is as wide as

@@ -1,6 +1,7 @@
 //! Speculative sampling with one draft.
 
 use super::residual::Recursion;
+use super::rule::in_both;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -118,17 +119,7 @@ fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
 }
 
 impl Verifier for Token {
-    fn name(&self) -> VerifierName {
-        VerifierName::TOKEN
-    }
-
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float.conditional(tuple)
-    }
-
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
-    }
+    in_both!(self, VerifierName::TOKEN, self.float, self.exact());
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let float = &self.float;

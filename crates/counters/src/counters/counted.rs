@@ -1,8 +1,7 @@
 //! What was counted, whichever tool counted it.
 
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display};
-use std::str::FromStr;
+use specgap_base::{names, read_by_name};
 use thiserror::Error;
 
 /// The most drafts of a round that are read: more is a broken file.
@@ -45,131 +44,39 @@ pub enum Source {
     Mlc,
 }
 
-/// A source, its name, and what such a file is.
-type Named = (Source, &'static str, &'static str);
-
-const NAMED: [Named; 15] = [
-    (
-        Source::Prometheus,
-        "prometheus",
-        "the text that GET /metrics of vLLM, SGLang, TensorRT-LLM, llama.cpp's server or MAX gives",
-    ),
-    (
-        Source::VllmRequests,
-        "vllm-requests",
-        "responses of vLLM with metrics.speculative_decoding, streamed or not",
-    ),
-    (
-        Source::VllmBench,
-        "vllm-bench",
-        "the result of vllm bench serve",
-    ),
-    (
-        Source::Aiperf,
-        "aiperf",
-        "profile_export_aiperf.json, or aiperf's records",
-    ),
-    (
-        Source::LlamaCppLog,
-        "llama-cpp-log",
-        "the log of llama.cpp's server",
-    ),
-    (
-        Source::Speculators,
-        "speculators",
-        "acceptance.csv of speculators' evaluation",
-    ),
-    (Source::VllmLog, "vllm-log", "the log of vLLM's server"),
-    (
-        Source::SglangRequests,
-        "sglang-requests",
-        "responses of SGLang with meta_info or sglext",
-    ),
-    (
-        Source::SglangBench,
-        "sglang-bench",
-        "the result of SGLang's bench_serving",
-    ),
-    (
-        Source::TensorrtLlm,
-        "tensorrt-llm",
-        "specDecodingStats of TensorRT-LLM's iterations",
-    ),
-    (
-        Source::LlamaCpp,
-        "llama-cpp",
-        "responses of llama.cpp's server with timings, streamed or not",
-    ),
-    (
-        Source::MlxVlm,
-        "mlx-vlm",
-        "responses of mlx-vlm with timings",
-    ),
-    (Source::OmlxLog, "omlx-log", "the log of omlx"),
-    (Source::Atom, "atom", "what /debug/mtp_stats of ATOM gives"),
-    (Source::Mlc, "mlc", "the metrics of MLC"),
-];
-
-impl Source {
-    /// All, in the order of the documents.
-    pub const ALL: [Self; NAMED.len()] = {
-        let mut all = [Self::Prometheus; NAMED.len()];
-        let mut at = 0;
-        while at < all.len() {
-            all[at] = NAMED[at].0;
-            at += 1;
-        }
-        all
-    };
-
-    fn named(self) -> Named {
-        let found = NAMED.into_iter().find(|(source, ..)| *source == self);
-        found.unwrap_or((self, "", ""))
-    }
-
-    /// Returns its name, for `--from`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.named().1
-    }
-
+names! {
+    Source,
     /// Says what such a file is.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        self.named().2
-    }
+    words:
+    Prometheus "prometheus"
+        "the text that GET /metrics of vLLM, SGLang, TensorRT-LLM, llama.cpp's server or MAX gives";
+    VllmRequests "vllm-requests"
+        "responses of vLLM with metrics.speculative_decoding, streamed or not";
+    VllmBench "vllm-bench" "the result of vllm bench serve";
+    Aiperf "aiperf" "profile_export_aiperf.json, or aiperf's records";
+    LlamaCppLog "llama-cpp-log" "the log of llama.cpp's server";
+    Speculators "speculators" "acceptance.csv of speculators' evaluation";
+    VllmLog "vllm-log" "the log of vLLM's server";
+    SglangRequests "sglang-requests" "responses of SGLang with meta_info or sglext";
+    SglangBench "sglang-bench" "the result of SGLang's bench_serving";
+    TensorrtLlm "tensorrt-llm" "specDecodingStats of TensorRT-LLM's iterations";
+    LlamaCpp "llama-cpp" "responses of llama.cpp's server with timings, streamed or not";
+    MlxVlm "mlx-vlm" "responses of mlx-vlm with timings";
+    OmlxLog "omlx-log" "the log of omlx";
+    Atom "atom" "what /debug/mtp_stats of ATOM gives";
+    Mlc "mlc" "the metrics of MLC";
 }
 
-impl Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Source {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|one| one.as_str() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str);
-            format!("is none of {}", names.join(", "))
-        })
-    }
-}
+read_by_name!(Source, |_text, all| format!("is none of {all}"));
 
 /// Why counts are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CountersError {
-    /// A file cannot be read as counts, or contradicts itself.
-    #[error("{file}: {message}")]
-    File {
-        /// The file.
-        file: String,
-        /// The field, the entry, and the cure.
-        message: String,
-    },
+    /// A file cannot be read as counts, or contradicts itself: the file; the field, the entry, and
+    /// the cure.
+    #[error("{0}: {1}")]
+    File(String, String),
     /// Files do not go together.
     #[error("{0}")]
     Together(String),

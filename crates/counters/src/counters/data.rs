@@ -2,6 +2,7 @@
 
 use super::counted::Source;
 use serde::{Deserialize, Serialize};
+use specgap_base::names;
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::Change;
 use specgap_statistics::curve::Curve;
@@ -26,18 +27,7 @@ pub enum Kind {
     Extrapolated,
 }
 
-impl Kind {
-    /// Returns its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Counted => "counted",
-            Self::Replayed => "replayed",
-            Self::Runs => "runs",
-            Self::Extrapolated => "extrapolated",
-        }
-    }
-}
+names!(Kind: Counted "counted", Replayed "replayed", Runs "runs", Extrapolated "extrapolated");
 
 /// Tokens that a round puts out, with the bonus token.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -81,17 +81,12 @@ pub enum ProfileError {
     /// There is no curve.
     #[error("there is no draft length to write a profile of")]
     Empty,
-    /// A curve that no rounds can have.
+    /// A curve that no rounds can have: K; what is wrong with it.
     #[error(
-        "K = {length}: {what}; a profile needs S_1 to S_K, each in [0, 1] and none above the one \
+        "K = {0}: {1}; a profile needs S_1 to S_K, each in [0, 1] and none above the one \
          before it"
     )]
-    Curve {
-        /// K.
-        length: usize,
-        /// What is wrong with it.
-        what: String,
-    },
+    Curve(usize, String),
     /// A file that cannot be made.
     #[error("{0}")]
     Json(String),
@@ -139,10 +134,7 @@ fn checked(mut curves: Vec<Curve>) -> Result<Vec<Curve>, ProfileError> {
     curves.sort_by_key(|curve| curve.length);
     let mut before = None;
     for curve in &curves {
-        let refused = |what: String| ProfileError::Curve {
-            length: curve.length,
-            what,
-        };
+        let refused = |what: String| ProfileError::Curve(curve.length, what);
         if before == Some(curve.length) {
             return Err(refused("is there twice".to_owned()));
         }

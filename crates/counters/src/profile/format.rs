@@ -1,7 +1,6 @@
 //! The formats by name.
 
-use std::fmt;
-use std::str::FromStr;
+use specgap_base::{names, read_by_name};
 
 /// Who reads a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,49 +21,20 @@ pub enum Format {
     Card,
 }
 
-impl Format {
-    /// All, in the order of documents.
-    pub const ALL: [Self; 7] = [
-        Self::Vllm,
-        Self::Sglang,
-        Self::TensorrtLlm,
-        Self::LlamaCpp,
-        Self::ModelOptimizer,
-        Self::Inferencex,
-        Self::Card,
-    ];
-
-    /// The name, as in options.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::TensorrtLlm => "tensorrt-llm",
-            Self::LlamaCpp => "llama.cpp",
-            Self::ModelOptimizer => "model-optimizer",
-            Self::Inferencex => "inferencex",
-            Self::Card => "card",
-        }
-    }
+names! {
+    Format:
+    Vllm "vllm",
+    Sglang "sglang",
+    TensorrtLlm "tensorrt-llm",
+    LlamaCpp "llama.cpp",
+    ModelOptimizer "model-optimizer",
+    Inferencex "inferencex",
+    Card "card",
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
-        known.ok_or_else(|| {
-            let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{name} is no format of a profile; there are {all}")
-        })
-    }
-}
+read_by_name!(Format, |name, all| {
+    format!("{name} is no format of a profile; there are {all}")
+});
 
 /// Tells whether a profile may have a file of this name.
 ///

@@ -64,17 +64,13 @@ pub enum ProgramError {
     /// The solver found no optimum.
     #[error("the solver ended with {0:?}")]
     Status(LpStatus),
-    /// The answer does not survive its check.
+    /// The answer does not survive its check: largest violation of a constraint; upper bound minus
+    /// value.
     #[error(
-        "the answer is off: infeasibility {primal_infeasibility:e}, duality gap {duality_gap:e}; \
+        "the answer is off: infeasibility {0:e}, duality gap {1:e}; \
          at most {TOLERANCE:e} is accepted"
     )]
-    Check {
-        /// Largest violation of a constraint.
-        primal_infeasibility: f64,
-        /// Upper bound minus value.
-        duality_gap: f64,
-    },
+    Check(f64, f64),
 }
 
 impl BlockProgram {
@@ -188,10 +184,10 @@ impl BlockProgram {
         if checked.primal_infeasibility <= TOLERANCE && checked.duality_gap.abs() <= TOLERANCE {
             Ok(checked)
         } else {
-            Err(ProgramError::Check {
-                primal_infeasibility: checked.primal_infeasibility,
-                duality_gap: checked.duality_gap,
-            })
+            Err(ProgramError::Check(
+                checked.primal_infeasibility,
+                checked.duality_gap,
+            ))
         }
     }
 

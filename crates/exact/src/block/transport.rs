@@ -52,32 +52,15 @@ pub struct BlockPlan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanRefused {
-    /// Another number of rows or entries.
-    #[error("{what} has {found} entries; the problem has {needed}")]
-    Shape {
-        /// Which part.
-        what: &'static str,
-        /// Its length.
-        found: usize,
-        /// What it must be.
-        needed: usize,
-    },
-    /// A marginal is not met.
-    #[error("{side} {index} is given another mass than it has")]
-    Marginal {
-        /// `target block` or `draft set`.
-        side: &'static str,
-        /// Which one.
-        index: usize,
-    },
-    /// u(y) + v(S) < tau(y, S).
-    #[error("the potentials of draft set {set} and target block {block} sum to less than tau")]
-    Potential {
-        /// Draft set.
-        set: usize,
-        /// Target block.
-        block: usize,
-    },
+    /// Another number of rows or entries: which part; its length; what it must be.
+    #[error("{0} has {1} entries; the problem has {2}")]
+    Shape(&'static str, usize, usize),
+    /// A marginal is not met: `target block` or `draft set`; which one.
+    #[error("{0} {1} is given another mass than it has")]
+    Marginal(&'static str, usize),
+    /// u(y) + v(S) < tau(y, S): draft set; target block.
+    #[error("the potentials of draft set {0} and target block {1} sum to less than tau")]
+    Potential(usize, usize),
     /// Both sides are feasible and their values differ.
     #[error("E[tau] of the plan is below the potentials' bound")]
     Gap,
@@ -194,11 +177,7 @@ fn checked(
         if found == needed {
             Ok(())
         } else {
-            Err(PlanRefused::Shape {
-                what,
-                found,
-                needed,
-            })
+            Err(PlanRefused::Shape(what, found, needed))
         }
     };
     shape("mass", plan.mass.len(), supply.len())?;
@@ -213,17 +192,14 @@ fn checked(
     for (set, row) in plan.mass.iter().enumerate() {
         shape("a row of mass", row.len(), demand.len())?;
         if row.iter().sum::<BigUint>() != supply[set] {
-            return Err(PlanRefused::Marginal {
-                side: "draft set",
-                index: set,
-            });
+            return Err(PlanRefused::Marginal("draft set", set));
         }
         let v = plan.draft_potential[set];
         bound += BigInt::from(supply[set].clone()) * v;
         for (block, mass) in row.iter().enumerate() {
             let profit = profits[set][block];
             if plan.target_potential[block].saturating_add(v) < profit {
-                return Err(PlanRefused::Potential { set, block });
+                return Err(PlanRefused::Potential(set, block));
             }
             given[block] += mass;
             value += BigInt::from(mass * profit.unsigned_abs());
@@ -231,10 +207,7 @@ fn checked(
     }
     for (block, given) in given.iter().enumerate() {
         if *given != demand[block] {
-            return Err(PlanRefused::Marginal {
-                side: "target block",
-                index: block,
-            });
+            return Err(PlanRefused::Marginal("target block", block));
         }
         bound += BigInt::from(given.clone()) * plan.target_potential[block];
     }

@@ -1,8 +1,8 @@
 //! Claims about blocks of draft tokens.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, fraction, fractions};
-use super::{Claim, Finding};
 use crate::block::BlockRule;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
@@ -13,112 +13,74 @@ const UNIFORM: &str = problem!("refuted/gbv-lossless-uniform-2");
 const BERNOULLI: &str = problem!("refuted/gbv-upper-bernoulli");
 const KSEQ: &str = problem!("refuted/gbv-upper-k-seq");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "gbv-k1",
-        statement: "with one draft block, Lemma 5.1 is the block optimum and greedy block \
-            verification attains it",
-        source: "SpecTr-GBV, Lemma 5.1 and Remark 5.2 at K = 1; Sun et al., Block verification",
-        explanation: "Exact transport of whole blocks, the formula, and the exact law of the \
-            verifier on random trees, V, L <= 3.",
-        check: one_block,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "block-verifiers-lossless",
-        statement: "token, block, greedy-block, spectr (with k-seq and with the optimal plan), \
-            traversal, gbv and block-optimal emit the target's law over the whole output string",
-        source: "Leviathan et al.; Sun et al., Block verification; SpecTr, Theorem 3; traversal \
-            verification; Thomas, Pal (2602.16961)",
-        explanation: "Total variation of the law of all strings over the block and its bonus token, \
-            later iterations included, for one to three drafts on random trees.",
-        check: blocks_lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "per-depth-upper",
-        statement: "the sum over depths of the single-step optimum on prefixes bounds the block \
-            optimum from above",
-        source: "ours",
-        explanation: "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
-            it accepts at most their optimum there. Checked against exact transport; the largest \
-            slack is evidence that the bound is not always tight.",
-        check: per_depth,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "gbv-upper",
-        statement: "Lemma 5.1 bounds E[tau] of every verifier with i.i.d. draft blocks from above",
-        source: "SpecTr-GBV, abstract, sec. 4.1 and Lemma 5.1",
-        explanation: "Wrong for two or more drafts: the bound is below what can be attained. With \
-            p = (1/2, 1/2), q = (3/4, 1/4), L = 1, K = 2 it gives 7/8 and the optimum is 15/16. A \
-            published verifier passes it too: with p = (0, 2/3, 1/3), q = (2/3, 1/3, 0) the lemma \
-            gives 1/2, k-seq accepts 5/9. The lemma's proof treats the drafts as conditionally \
-            independent given the target's block, which for i.i.d. drafts forces them to be \
-            independent of it (gbv-cic-trivial).",
-        check: gbv_upper,
-        ..Claim::refuted(&[
-            "refuted/gbv-upper-bernoulli.toml",
-            "refuted/gbv-upper-k-seq.toml",
-        ])
-    },
-    Claim {
-        id: "gbv-below-per-depth",
-        statement: "Lemma 5.1's value is at most the per-depth bound, for any number of drafts",
-        source: "ours",
-        explanation: "Exact values of both on random trees. Proof, depth by depth and for any set H \
-            of prefixes: those in H contribute at most P(H); by Jensen's inequality the others \
-            contribute at most 1 - Q(H)^K, q(x)/p(x) averaging to at most 1 - Q(H) over them. So \
-            each depth's term is at most 1 + P(H) - Q(H)^K for every H.",
-        check: below_per_depth,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "gbv-cic-trivial",
-        statement: "couplings whose i.i.d. drafts stay i.i.d. given the target's sequence are \
-            independent of it, for K >= 2",
-        source: "ours, about SpecTr-GBV's class of couplings",
-        explanation: "If the drafts are i.i.d. given y with law P(.|y) and i.i.d. without it, then \
-            E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
-            The identity is checked in fractions on random kernels, and that every kernel that \
-            depends on y makes the two drafts dependent.",
-        check: cic_trivial,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "gbv-attains",
-        statement: "SpecTr-GBV attains the value of Lemma 5.1",
-        source: "SpecTr-GBV, Theorem 5.3",
-        explanation: "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
-            K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
-            value is 1 (and a plain draw of the first draft would accept 1).",
-        check: gbv_attains,
-        ..Claim::refuted(&["refuted/gbv-lossless-uniform-2.toml"])
-    },
-    Claim {
-        id: "gbv-lossless",
-        statement: "SpecTr-GBV preserves the target's law",
-        source: "SpecTr-GBV, Theorem 4.2",
-        explanation: "Wrong for two or more drafts. On p = q uniform over two tokens, L = 1, K = 2, \
-            nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
-            Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
-            first token's law is off by 3/35 in total variation. It holds for one draft.",
-        check: gbv_lossless,
-        ..Claim::refuted(&[
-            "refuted/gbv-lossless-uniform-2.toml",
-            "refuted/gbv-upper-bernoulli.toml",
-        ])
-    },
-    Claim {
-        id: "gbv-remark-strict",
-        statement: "the value of Lemma 5.1 strictly increases with the number of drafts",
-        source: "SpecTr-GBV, Remark 5.2",
-        explanation: "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
-            where supports are disjoint. It never falls, which the check confirms beside it.",
-        check: gbv_strict,
-        ..Claim::refuted(&["refuted/gbv-lossless-uniform-2.toml"])
-    },
-];
+claims! {
+    holds "gbv-k1" by one_block,
+        "with one draft block, Lemma 5.1 is the block optimum and greedy block \
+        verification attains it",
+        "SpecTr-GBV, Lemma 5.1 and Remark 5.2 at K = 1; Sun et al., Block verification",
+        "Exact transport of whole blocks, the formula, and the exact law of the \
+        verifier on random trees, V, L <= 3.";
+    holds "block-verifiers-lossless" by blocks_lossless,
+        "token, block, greedy-block, spectr (with k-seq and with the optimal plan), \
+        traversal, gbv and block-optimal emit the target's law over the whole output string",
+        "Leviathan et al.; Sun et al., Block verification; SpecTr, Theorem 3; traversal \
+        verification; Thomas, Pal (2602.16961)",
+        "Total variation of the law of all strings over the block and its bonus token, \
+        later iterations included, for one to three drafts on random trees.";
+    holds "per-depth-upper" by per_depth,
+        "the sum over depths of the single-step optimum on prefixes bounds the block \
+        optimum from above",
+        "ours",
+        "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
+        it accepts at most their optimum there. Checked against exact transport; the largest \
+        slack is evidence that the bound is not always tight.";
+    refuted "gbv-upper" by gbv_upper,
+        in ["refuted/gbv-upper-bernoulli.toml", "refuted/gbv-upper-k-seq.toml"]
+        "Lemma 5.1 bounds E[tau] of every verifier with i.i.d. draft blocks from above",
+        "SpecTr-GBV, abstract, sec. 4.1 and Lemma 5.1",
+        "Wrong for two or more drafts: the bound is below what can be attained. With \
+        p = (1/2, 1/2), q = (3/4, 1/4), L = 1, K = 2 it gives 7/8 and the optimum is 15/16. A \
+        published verifier passes it too: with p = (0, 2/3, 1/3), q = (2/3, 1/3, 0) the lemma \
+        gives 1/2, k-seq accepts 5/9. The lemma's proof treats the drafts as conditionally \
+        independent given the target's block, which for i.i.d. drafts forces them to be \
+        independent of it (gbv-cic-trivial).";
+    holds "gbv-below-per-depth" by below_per_depth,
+        "Lemma 5.1's value is at most the per-depth bound, for any number of drafts",
+        "ours",
+        "Exact values of both on random trees. Proof, depth by depth and for any set H \
+        of prefixes: those in H contribute at most P(H); by Jensen's inequality the others \
+        contribute at most 1 - Q(H)^K, q(x)/p(x) averaging to at most 1 - Q(H) over them. So \
+        each depth's term is at most 1 + P(H) - Q(H)^K for every H.";
+    holds "gbv-cic-trivial" by cic_trivial,
+        "couplings whose i.i.d. drafts stay i.i.d. given the target's sequence are \
+        independent of it, for K >= 2",
+        "ours, about SpecTr-GBV's class of couplings",
+        "If the drafts are i.i.d. given y with law P(.|y) and i.i.d. without it, then \
+        E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
+        The identity is checked in fractions on random kernels, and that every kernel that \
+        depends on y makes the two drafts dependent.";
+    refuted "gbv-attains" by gbv_attains,
+        in ["refuted/gbv-lossless-uniform-2.toml"]
+        "SpecTr-GBV attains the value of Lemma 5.1",
+        "SpecTr-GBV, Theorem 5.3",
+        "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
+        K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
+        value is 1 (and a plain draw of the first draft would accept 1).";
+    refuted "gbv-lossless" by gbv_lossless,
+        in ["refuted/gbv-lossless-uniform-2.toml", "refuted/gbv-upper-bernoulli.toml"]
+        "SpecTr-GBV preserves the target's law",
+        "SpecTr-GBV, Theorem 4.2",
+        "Wrong for two or more drafts. On p = q uniform over two tokens, L = 1, K = 2, \
+        nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
+        Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
+        first token's law is off by 3/35 in total variation. It holds for one draft.";
+    refuted "gbv-remark-strict" by gbv_strict,
+        in ["refuted/gbv-lossless-uniform-2.toml"]
+        "the value of Lemma 5.1 strictly increases with the number of drafts",
+        "SpecTr-GBV, Remark 5.2",
+        "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
+        where supports are disjoint. It never falls, which the check confirms beside it.";
+}
 
 pub(super) fn block(text: &str) -> Option<BlockProblem> {
     match parse_toml(text) {

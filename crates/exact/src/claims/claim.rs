@@ -1,6 +1,7 @@
 //! A claim, and what its check found.
 
 use serde::{Deserialize, Serialize};
+use specgap_base::{names, shown_by_name};
 use specgap_core::problem::{AnyProblem, Problem, parse_toml};
 use specgap_number::distribution::{Rational, format_rational};
 use std::fmt;
@@ -18,22 +19,9 @@ pub enum Verdict {
     Refuted,
 }
 
-impl Verdict {
-    /// `holds`, `supported` or `refuted`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Supported => "supported",
-            Self::Refuted => "refuted",
-        }
-    }
-}
+names!(Verdict: Holds "holds", Supported "supported", Refuted "refuted");
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+shown_by_name!(Verdict);
 
 /// One number or text that a check brings up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,28 +126,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What a claim that is proved adds to its own.
-    pub(super) const HOLDS: Self = Self::expecting(Verdict::Holds, &[]);
-    /// What a claim that is only searched for adds to its own.
-    pub(super) const SUPPORTED: Self = Self::expecting(Verdict::Supported, &[]);
-
-    /// Returns what a wrong claim adds to its own.
-    pub(super) const fn refuted(counterexamples: &'static [&'static str]) -> Self {
-        Self::expecting(Verdict::Refuted, counterexamples)
-    }
-
-    const fn expecting(expected: Verdict, counterexamples: &'static [&'static str]) -> Self {
-        Self {
-            id: "",
-            statement: "",
-            source: "",
-            explanation: "",
-            expected,
-            counterexamples,
-            check: |_| (),
-        }
-    }
-
     /// Tells whether the statement stands in a paper as it is: it is not this crate's own, and no
     /// reading or guess of what papers say.
     pub fn is_published(&self) -> bool {
@@ -204,3 +170,24 @@ macro_rules! problem {
     };
 }
 pub(super) use problem;
+
+/// The claims of a file: verdict, name and check of each, the files of its counterexamples, and what
+/// is claimed, who claims it, what the check does.
+macro_rules! claims {
+    (@holds) => { $crate::claims::Verdict::Holds };
+    (@supported) => { $crate::claims::Verdict::Supported };
+    (@refuted) => { $crate::claims::Verdict::Refuted };
+    ($($verdict:ident $id:literal by $check:expr, $(in [$($file:literal),+])?
+        $statement:literal, $source:literal, $explanation:literal;)+) => {
+        pub(super) const CLAIMS: &[$crate::claims::Claim] = &[$($crate::claims::Claim {
+            id: $id,
+            statement: $statement,
+            source: $source,
+            explanation: $explanation,
+            expected: $crate::claims::claim::claims!(@$verdict),
+            counterexamples: &[$($($file),+)?],
+            check: $check,
+        }),+];
+    };
+}
+pub(super) use claims;

@@ -1,39 +1,32 @@
 //! Claims about draft paths that one code each writes; `docs/theory/paths.md` has the proofs.
 
+use super::Finding;
 use super::blocks::tree;
+use super::claim::claims;
 use super::family::Family;
-use super::{Claim, Finding};
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "codes-lossless",
-        statement: "K paths, path j written by a code that is uniform on [j/K, (j+1)/K) as in arithmetic \
-            coding, are verified without loss prefix by prefix: by recursive rejection, or passes at \
-            falling levels, of the paths that are there, each with the law of its own piece",
-        source: "ours",
-        explanation: "What is accepted depends on codes through tokens alone. So given all tokens each \
-            code stays uniform on its piece of its token's interval, and at the next prefix the paths that \
-            are there are independent again. Checked draft by draft and coin by coin, by Bayes' rule over \
-            whole blocks, in fractions: every text has the target's probability.",
-        check: lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "codes-bound",
-        statement: "the optimum of K paths by codes, one in each K-th of the unit interval, is at least that \
-            of K independent paths",
-        source: "ours",
-        explanation: "The laws of the paths have the draft's law for mean, so that P(no path has more than \
-            t prefixes outside) is at most that of independent paths: a product is at most the power of its \
-            mean. So each bound of block-duality is at least as large, and so is the least of them. \
-            Checked for all sets of prefixes, in fractions.",
-        check: bound,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "codes-lossless" by lossless,
+        "K paths, path j written by a code that is uniform on [j/K, (j+1)/K) as in arithmetic \
+        coding, are verified without loss prefix by prefix: by recursive rejection, or passes at \
+        falling levels, of the paths that are there, each with the law of its own piece",
+        "ours",
+        "What is accepted depends on codes through tokens alone. So given all tokens each \
+        code stays uniform on its piece of its token's interval, and at the next prefix the paths that \
+        are there are independent again. Checked draft by draft and coin by coin, by Bayes' rule over \
+        whole blocks, in fractions: every text has the target's probability.";
+    holds "codes-bound" by bound,
+        "the optimum of K paths by codes, one in each K-th of the unit interval, is at least that \
+        of K independent paths",
+        "ours",
+        "The laws of the paths have the draft's law for mean, so that P(no path has more than \
+        t prefixes outside) is at most that of independent paths: a product is at most the power of its \
+        mean. So each bound of block-duality is at least as large, and so is the least of them. \
+        Checked for all sets of prefixes, in fractions.";
+}
 
 fn part(of: usize, whole: usize) -> Rational {
     Rational::fraction(&of.into(), &whole.into())

@@ -1,21 +1,20 @@
 //! The claim about what counts of one draft length tell of another.
 
-use super::{Claim, Finding};
+use super::Finding;
+use super::claim::claims;
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "counters-tell-lengths",
-    statement: "where a draft's coin belongs to its token and not to its round, and n_j rounds of K drafts \
+claims! {
+    holds "counters-tell-lengths" by check,
+        "where a draft's coin belongs to its token and not to its round, and n_j rounds of K drafts \
         accept j, rounds of k drafts put the same text out in at most sum n_j ceil((j+1)/(k+1)) calls, and \
         in at least that less n_K if k + 1 does not divide K + 1; if it does, in exactly as many",
-    source: "ours; docs/guide/counters.md",
-    explanation: "Any round ends right behind a token whose coin is down, and between two such tokens are m of \
+        "ours; docs/guide/counters.md",
+        "Any round ends right behind a token whose coin is down, and between two such tokens are m of \
         which rounds of k take ceil(m/(k+1)); m is the sum of the tokens of some wholly accepted rounds \
         and of the next. Every string of coins of up to 14 tokens that ends with one that is down, every K \
         and k up to 6. 1 + S_1 + .. + S_k, the first places of longer rounds, is another number on most of \
-        them: rounds of k start elsewhere.",
-    check,
-    ..Claim::HOLDS
-}];
+        them: rounds of k start elsewhere.";
+}
 
 /// How many drafts each round accepts of a text whose every token has a coin.
 fn rounds(coins: &[bool], drafts: usize) -> Vec<usize> {

@@ -1,10 +1,10 @@
 //! Claims about rules that circulate as code and in issues, and not in a paper's theorem.
 
+use super::Finding;
 use super::blocks;
-use super::claim::problem;
+use super::claim::{claims, problem};
 use super::family::{Family, fraction, optimum, whole};
 use super::text::{Pair, residual};
-use super::{Claim, Finding};
 use crate::block::{Block, BlockVerifier, Outcomes, output_law};
 use num_traits::Signed;
 use specgap_core::problem::{BlockProblem, Problem};
@@ -17,100 +17,74 @@ use specgap_number::number::{Number, normalised};
 
 const COIN: &str = problem!("refuted/prune-after-draw");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "hsd-uncapped",
-        statement: "hierarchical speculative decoding, as its public code runs it, keeps the target's law",
-        source: "arXiv 2601.05724, by its code in transformers at b8575e2 and its algorithm_clean.py; the paper's text \
-            was not read",
-        explanation: "Wrong as it runs: it keeps a whole block with min(1, the product of p/q), uncapped on the way, and \
-            steps back by the capped one. On its own toy, p = (1/3, 2/3) and q = (2/3, 1/3) at two places, it accepts 4/3 \
-            tokens where block verification accepts 11/9, and its first tokens are off by a total variation of 1/9. With \
-            the capped product there too it is block verification: the law of the text and of what is accepted are the \
-            same, by every draft and stop, in fractions, on the toy and on random rows.",
-        check: hierarchical,
-        ..Claim::refuted(&["refuted/hsd-uncapped.toml"])
-    },
-    Claim {
-        id: "draw-for-each-candidate",
-        statement: "a draw of the target for each drafted path, of which the path that agrees longest with its own wins, \
-            keeps the target's law",
-        source: "a reading of an engine's code (fms-extras, issue 12)",
-        explanation: "Wrong: paths that begin a, a, a, e, with p(a) = p(e) = 1/2, put out a unless all three draws of its \
-            paths miss it, 7/8, a total variation of 3/8. One draw a node is lossless.",
-        check: candidates,
-        ..Claim::refuted(&["refuted/draw-for-each-candidate.toml"])
-    },
-    Claim {
-        id: "beam-as-sample",
-        statement: "the likeliest path of a draft's beam may be verified as a sample of q, with min(1, p/q) and (p - q)+",
-        source: "a reading of recurrent drafting by beams",
-        explanation: "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4) the beam drafts token 0 each time. Kept with 2/3, else \
-            token 1: the output is (2/3, 1/3). Kept with p, as a one-hot law, it is lossless; both in fractions on random \
-            rows.",
-        check: beam,
-        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
-    },
-    Claim {
-        id: "rule-by-the-drafts",
-        statement: "where two rules are lossless, one may be chosen in each round by what was drafted",
-        source: "a reading of rules that switch",
-        explanation: "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4), token verification behind a draft of 0 and a plain draw \
-            behind a draft of 1 put out 0 with 3/4 2/3 + 1/4 1/2 = 5/8. A choice that does not look at the drafts is \
-            lossless, and accepts the mean: the output's law is a mean of two that are p.",
-        check: chosen,
-        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
-    },
-    Claim {
-        id: "block-by-marginals",
-        statement: "a block drafter that draws each place by itself from the right marginal is accepted as one that draws \
-            the block",
-        source: "a natural reading of block drafters (dflash, issue 169)",
-        explanation: "Wrong: the target writes 00 or 11, each with 1/2. Places drawn by themselves from (1/2, 1/2) have 1 + \
-            1/2 tokens accepted of 2 by token verification, and by any lossless rule; drafts of the joint law, of the same \
-            marginals, 2. Token verification by the marginal of each place is lossless, as each draft is a sample of the \
-            row that it is tested with; what is lost is acceptance. On random targets, in fractions.",
-        check: by_marginals,
-        ..Claim::refuted(&["refuted/block-by-marginals.toml"])
-    },
-    Claim {
-        id: "cut-after-verification",
-        statement: "an engine that verifies all its drafts by token, and then keeps at most c of those that were \
-            accepted, c told by the text up to there, and a draw from p, saves no call on any text",
-        source: "a reading of engines that apply a draft's confidence behind the pass (sglang, issue 30204)",
-        explanation: "And every pass was paid whole. Proof: give each place of the text one coin of chance min(1, q/p), \
-            for whichever round tests it, as no two do. A round ends behind its first failure, or its last draft. A \
-            round that starts earlier or is cut ends no later. So the k-th round of the engine that cuts ends no later \
-            than that of one that does not. Checked on texts of random models with every coin enumerated, and the mean \
-            against the replay, in fractions. It is lossless: a stop behind a token that is kept (see replay).",
-        check: cut_behind_token,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "cut-of-the-output",
-        statement: "an engine that verifies drafts against all of p, and then replaces an output outside a cut of p (top-k, \
-            top-p) by a draw from the cut row, writes the law of the cut row, and accepts at most alpha* of it, which one \
-            draft verified against the cut row is accepted with",
-        source: "a natural question on cuts behind the verifier; ours",
-        explanation: "Proof: the output is p; what the cut C keeps of it is p on C, and 1 - p(C) more is drawn in proportion to \
-            that. So it is one more lossless rule for the cut row. On random pairs, cut to the heavier \
-            half, by recursive rejection of one and two drafts, every tuple in fractions.",
-        check: cut_output,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "cut-after-block-verification",
-        statement: "an engine that verifies all its drafts by block, and then keeps fewer of those that were accepted (as in \
-            cut-after-verification), saves no call on any text",
-        source: "a natural reading",
-        explanation: "Wrong text by text. With p = (1/2, 1/2) and q = (3/4, 1/4) at each place, two drafts a round, and the \
-            text 0 0 0 1 and one more: all of the first round is accepted, and the next tests 1 alone, q/p = 1/2. Cut \
-            to one draft the first round leaves 0 1 to the second, which keeps both with 3/2 1/2 = 3/4: 9/4 calls for \
-            5/2. In the mean over texts no cut of one round saved a call, on this pair and on random models.",
-        check: cut_behind_block,
-        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
-    },
-];
+claims! {
+    refuted "hsd-uncapped" by hierarchical,
+        in ["refuted/hsd-uncapped.toml"]
+        "hierarchical speculative decoding, as its public code runs it, keeps the target's law",
+        "arXiv 2601.05724, by its code in transformers at b8575e2 and its algorithm_clean.py; the paper's text \
+        was not read",
+        "Wrong as it runs: it keeps a whole block with min(1, the product of p/q), uncapped on the way, and \
+        steps back by the capped one. On its own toy, p = (1/3, 2/3) and q = (2/3, 1/3) at two places, it accepts 4/3 \
+        tokens where block verification accepts 11/9, and its first tokens are off by a total variation of 1/9. With \
+        the capped product there too it is block verification: the law of the text and of what is accepted are the \
+        same, by every draft and stop, in fractions, on the toy and on random rows.";
+    refuted "draw-for-each-candidate" by candidates,
+        in ["refuted/draw-for-each-candidate.toml"]
+        "a draw of the target for each drafted path, of which the path that agrees longest with its own wins, \
+        keeps the target's law",
+        "a reading of an engine's code (fms-extras, issue 12)",
+        "Wrong: paths that begin a, a, a, e, with p(a) = p(e) = 1/2, put out a unless all three draws of its \
+        paths miss it, 7/8, a total variation of 3/8. One draw a node is lossless.";
+    refuted "beam-as-sample" by beam,
+        in ["refuted/prune-after-draw.toml"]
+        "the likeliest path of a draft's beam may be verified as a sample of q, with min(1, p/q) and (p - q)+",
+        "a reading of recurrent drafting by beams",
+        "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4) the beam drafts token 0 each time. Kept with 2/3, else \
+        token 1: the output is (2/3, 1/3). Kept with p, as a one-hot law, it is lossless; both in fractions on random \
+        rows.";
+    refuted "rule-by-the-drafts" by chosen,
+        in ["refuted/prune-after-draw.toml"]
+        "where two rules are lossless, one may be chosen in each round by what was drafted",
+        "a reading of rules that switch",
+        "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4), token verification behind a draft of 0 and a plain draw \
+        behind a draft of 1 put out 0 with 3/4 2/3 + 1/4 1/2 = 5/8. A choice that does not look at the drafts is \
+        lossless, and accepts the mean: the output's law is a mean of two that are p.";
+    refuted "block-by-marginals" by by_marginals,
+        in ["refuted/block-by-marginals.toml"]
+        "a block drafter that draws each place by itself from the right marginal is accepted as one that draws \
+        the block",
+        "a natural reading of block drafters (dflash, issue 169)",
+        "Wrong: the target writes 00 or 11, each with 1/2. Places drawn by themselves from (1/2, 1/2) have 1 + \
+        1/2 tokens accepted of 2 by token verification, and by any lossless rule; drafts of the joint law, of the same \
+        marginals, 2. Token verification by the marginal of each place is lossless, as each draft is a sample of the \
+        row that it is tested with; what is lost is acceptance. On random targets, in fractions.";
+    holds "cut-after-verification" by cut_behind_token,
+        "an engine that verifies all its drafts by token, and then keeps at most c of those that were \
+        accepted, c told by the text up to there, and a draw from p, saves no call on any text",
+        "a reading of engines that apply a draft's confidence behind the pass (sglang, issue 30204)",
+        "And every pass was paid whole. Proof: give each place of the text one coin of chance min(1, q/p), \
+        for whichever round tests it, as no two do. A round ends behind its first failure, or its last draft. A \
+        round that starts earlier or is cut ends no later. So the k-th round of the engine that cuts ends no later \
+        than that of one that does not. Checked on texts of random models with every coin enumerated, and the mean \
+        against the replay, in fractions. It is lossless: a stop behind a token that is kept (see replay).";
+    holds "cut-of-the-output" by cut_output,
+        "an engine that verifies drafts against all of p, and then replaces an output outside a cut of p (top-k, \
+        top-p) by a draw from the cut row, writes the law of the cut row, and accepts at most alpha* of it, which one \
+        draft verified against the cut row is accepted with",
+        "a natural question on cuts behind the verifier; ours",
+        "Proof: the output is p; what the cut C keeps of it is p on C, and 1 - p(C) more is drawn in proportion to \
+        that. So it is one more lossless rule for the cut row. On random pairs, cut to the heavier \
+        half, by recursive rejection of one and two drafts, every tuple in fractions.";
+    refuted "cut-after-block-verification" by cut_behind_block,
+        in ["refuted/prune-after-draw.toml"]
+        "an engine that verifies all its drafts by block, and then keeps fewer of those that were accepted (as in \
+        cut-after-verification), saves no call on any text",
+        "a natural reading",
+        "Wrong text by text. With p = (1/2, 1/2) and q = (3/4, 1/4) at each place, two drafts a round, and the \
+        text 0 0 0 1 and one more: all of the first round is accepted, and the next tests 1 alone, q/p = 1/2. Cut \
+        to one draft the first round leaves 0 1 to the second, which keeps both with 3/2 1/2 = 3/4: 9/4 calls for \
+        5/2. In the mean over texts no cut of one round saved a call, on this pair and on random models.";
+}
 
 /// Hierarchical speculative decoding: back from the whole block by joint products, of which the target's is over
 /// the largest ratio on the way. The whole block is kept with the ratio of this one, or with the plain one.

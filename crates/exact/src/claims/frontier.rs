@@ -1,10 +1,10 @@
 //! Claims about rules that are allowed to be lossy: one frontier for all divergences.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, describe, fractions, optimum};
 use super::scores::{is_in, mask_of, mass, minimisers, values};
 use super::slots::Sets;
-use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
@@ -15,42 +15,35 @@ use std::cmp::Ordering;
 
 const COIN: &str = problem!("refuted/lossy-coin");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "one-lossy-frontier",
-        statement: "of all output laws p' with which some rule accepts at least beta, alpha* <= beta \
-            <= P(something is drafted), one makes the sum of p f(p'/p) the least for every convex f \
-            at once; its total variation from p is beta - alpha*; and for laws that are sorted by \
-            w/p it is p times the slopes of the least concave function above the points (P, (Q - 1 + \
-            beta)+) of the first tokens, with 1 in place of beta at the last",
-        source: "ours, after Fujishige (1980), the lexicographically optimal base of a polymatroid; \
-            docs/theory/plans.md, section 4",
-        explanation: "Proof: p' is allowed if and only if p'(H) >= g(H) = (Q(H) - 1 + beta)+ for all \
-            H, with g = 1 for all tokens. g is supermodular. Every convex f is a line and a mixture \
-            of (p'/p - t)+, and the sum of (p' - t p)+ is at least g(H) - t P(H) for every H; where \
-            all sets {p'/p >= t} have p' = g it attains that. Checked in fractions: p' by \
-            decomposition has all p' >= g, and these sets tight, which is the whole certificate; \
-            the sum of (p' - t p)+ is the largest g - t P at all of its corners and between; it \
-            accepts beta and no more; it is never above any vertex of the allowed laws, random \
-            points, or allowed laws of a grid, in chi-square, largest ratio and at every corner of \
-            its sum, hence at every t, total variation among them; and the closed form, for every law of \
-            one score.",
-        check: frontier,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "lossy-coin",
-        statement: "a coin between a lossless rule of the largest acceptance and the rule that always \
-            puts out a draft, nearest to p, is as near to p as its acceptance allows in every \
-            divergence, as it is in total variation",
-        source: "a natural reading of lossy-frontier",
-        explanation: "Wrong for one draft: p uniform on three tokens, q = (7, 5, 0)/12. An even coin \
-            accepts 5/6 and puts out (11, 9, 4)/24. (10, 10, 4)/24 allows the same acceptance at the \
-            same total variation, 1/6, and its chi-square is 1/8 against 13/96.",
-        check: coin,
-        ..Claim::refuted(&["refuted/lossy-coin.toml"])
-    },
-];
+claims! {
+    holds "one-lossy-frontier" by frontier,
+        "of all output laws p' with which some rule accepts at least beta, alpha* <= beta \
+        <= P(something is drafted), one makes the sum of p f(p'/p) the least for every convex f \
+        at once; its total variation from p is beta - alpha*; and for laws that are sorted by \
+        w/p it is p times the slopes of the least concave function above the points (P, (Q - 1 + \
+        beta)+) of the first tokens, with 1 in place of beta at the last",
+        "ours, after Fujishige (1980), the lexicographically optimal base of a polymatroid; \
+        docs/theory/plans.md, section 4",
+        "Proof: p' is allowed if and only if p'(H) >= g(H) = (Q(H) - 1 + beta)+ for all \
+        H, with g = 1 for all tokens. g is supermodular. Every convex f is a line and a mixture \
+        of (p'/p - t)+, and the sum of (p' - t p)+ is at least g(H) - t P(H) for every H; where \
+        all sets {p'/p >= t} have p' = g it attains that. Checked in fractions: p' by \
+        decomposition has all p' >= g, and these sets tight, which is the whole certificate; \
+        the sum of (p' - t p)+ is the largest g - t P at all of its corners and between; it \
+        accepts beta and no more; it is never above any vertex of the allowed laws, random \
+        points, or allowed laws of a grid, in chi-square, largest ratio and at every corner of \
+        its sum, hence at every t, total variation among them; and the closed form, for every law of \
+        one score.";
+    refuted "lossy-coin" by coin,
+        in ["refuted/lossy-coin.toml"]
+        "a coin between a lossless rule of the largest acceptance and the rule that always \
+        puts out a draft, nearest to p, is as near to p as its acceptance allows in every \
+        divergence, as it is in total variation",
+        "a natural reading of lossy-frontier",
+        "Wrong for one draft: p uniform on three tokens, q = (7, 5, 0)/12. An even coin \
+        accepts 5/6 and puts out (11, 9, 4)/24. (10, 10, 4)/24 allows the same acceptance at the \
+        same total variation, 1/6, and its chi-square is 1/8 against 13/96.";
+}
 
 /// Returns what p' has to hold of each set if a rule is to accept beta.
 fn demands(q: &[Rational], beta: &Rational) -> Vec<Rational> {

@@ -1,95 +1,71 @@
 //! Claims about the laws of the drafts and their Q.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, describe, each, fractions, optimum, under};
 use super::scores::{is_in, not_convex, values};
-use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::optimum::ratio_scan;
 use specgap_core::scheme::{DistinctConditioned, SchemeName, WithReplacement};
 use specgap_number::distribution::{Draft, Rational, round_nearest};
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "qconvex-wr",
-        statement: "Q is q-convex with replacement, and the ratio scan is optimal",
-        source: "Hu et al., Theorems 3 and 6",
-        explanation: "The definition is checked for every H and every pair of further tokens, and \
-            the scan against the flow, in fractions.",
-        check: |finding| q_convex(finding, SchemeName::WITH_REPLACEMENT, 201, [60, 250]),
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "qconvex-distinct",
-        statement: "Q is q-convex for the ratio of elementary symmetric polynomials, and the ratio \
-            scan is optimal",
-        source: "Hu et al., Theorem 4 (stated there for sampling without replacement)",
-        explanation: "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
-            all differ. It is not the sequential law that the theorem names.",
-        check: |finding| q_convex(finding, SchemeName::DISTINCT_CONDITIONED, 202, [60, 250]),
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "wo-formula",
-        statement: "the ratio of elementary symmetric polynomials is the Q of sequential sampling \
-            without replacement",
-        source: "Hu et al., sec. 4.2.2 and the proof of Theorem 4, for the law of eq. 6",
-        explanation: "Wrong: it is the Q of another law. For q = (1/2, 3/10, 1/5) and n = 2, two \
-            sequential draws are {0, 1} with probability 3/10 + 3/14 = 18/35, while the polynomial \
-            gives 15/31, the probability under i.i.d. draws conditioned on being different. For \
-            p = (1/10, 1/5, 7/10) the optimum is 11/14 under the law of sequential draws and 253/310 \
-            under the formula. On 1,500 random \
-            problems the formula is above the sequential optimum by up to 0.083 and below it by \
-            up to 0.055.",
-        check: wo_formula,
-        ..Claim::refuted(&[
-            "without-replacement/two-laws-sequential.toml",
-            "without-replacement/two-laws-conditioned.toml",
-        ])
-    },
-    Claim {
-        id: "qconvex-wo-sequential",
-        statement: "Q is q-convex, and the ratio scan optimal, under sequential sampling without \
-            replacement",
-        source: "ours; Hu et al., Theorem 4, names this law and proves it for another",
-        explanation: "Proof (docs/theory/sequential-draws.md): give every token an exponential clock of \
-            rate q; the drafts are the first n to ring. Let S be H without x, U the time of the \
-            (n-1)th ring in S, s the rate of all clocks outside S. The growth of Q by x is the \
-            probability that x and n-1 clocks of S come first; the growth by y after that is the \
-            same with x and y exchanged, and the probability that x, y and n-2 of S come first, \
-            which is at least E[e^{-sU} (e^{xU}-1)(e^{yU}-1)]. Divided by q(x) and q(y) the first \
-            two differ by E[e^{-sU} ((e^{xU}-1)/x - (e^{yU}-1)/y)], and the third makes up for \
-            that at every U, because (e^{yU}-1)/y >= U >= (1-e^{-xU})/x. Checked: the definition \
-            for every H and every pair of further tokens, and where it is strict; and the scan \
-            against the flow; in fractions.",
-        check: sequential,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "supermodular",
-        statement: "every q-convex function is supermodular",
-        source: "Hu et al., Theorem 5",
-        explanation: "Random set functions on four tokens, q-convex ones kept: none fails \
-            Q(H+x+y) + Q(H) >= Q(H+x) + Q(H+y). Proof: were the growth by y larger at H than at \
-            H + x, then by q-convexity the growth to H + x + y would be smaller by way of x than by \
-            way of y, and it is the same.",
-        check: supermodular,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "wo-beats-wr",
-        statement: "alpha* of sequential sampling without replacement is at least that with \
-            replacement",
-        source: "Hu et al., observed in sec. 5; the proof is ours",
-        explanation: "Proof: the first n different tokens of an endless i.i.d. sequence from q are \
-            n sequential draws, since each new one is drawn from q given that it is new; and they \
-            hold its first n tokens. So Q(H) of sequential draws is at most q(H)^n for every H. \
-            Checked on random pairs, exact optima on both sides.",
-        check: wo_beats_wr,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "qconvex-wr" by |finding| q_convex(finding, SchemeName::WITH_REPLACEMENT, 201, [60, 250]),
+        "Q is q-convex with replacement, and the ratio scan is optimal",
+        "Hu et al., Theorems 3 and 6",
+        "The definition is checked for every H and every pair of further tokens, and \
+        the scan against the flow, in fractions.";
+    holds "qconvex-distinct" by
+        |finding| q_convex(finding, SchemeName::DISTINCT_CONDITIONED, 202, [60, 250]),
+        "Q is q-convex for the ratio of elementary symmetric polynomials, and the ratio \
+        scan is optimal",
+        "Hu et al., Theorem 4 (stated there for sampling without replacement)",
+        "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
+        all differ. It is not the sequential law that the theorem names.";
+    refuted "wo-formula" by wo_formula,
+        in ["without-replacement/two-laws-sequential.toml",
+            "without-replacement/two-laws-conditioned.toml"]
+        "the ratio of elementary symmetric polynomials is the Q of sequential sampling \
+        without replacement",
+        "Hu et al., sec. 4.2.2 and the proof of Theorem 4, for the law of eq. 6",
+        "Wrong: it is the Q of another law. For q = (1/2, 3/10, 1/5) and n = 2, two \
+        sequential draws are {0, 1} with probability 3/10 + 3/14 = 18/35, while the polynomial \
+        gives 15/31, the probability under i.i.d. draws conditioned on being different. For \
+        p = (1/10, 1/5, 7/10) the optimum is 11/14 under the law of sequential draws and 253/310 \
+        under the formula. On 1,500 random \
+        problems the formula is above the sequential optimum by up to 0.083 and below it by \
+        up to 0.055.";
+    holds "qconvex-wo-sequential" by sequential,
+        "Q is q-convex, and the ratio scan optimal, under sequential sampling without \
+        replacement",
+        "ours; Hu et al., Theorem 4, names this law and proves it for another",
+        "Proof (docs/theory/sequential-draws.md): give every token an exponential clock of \
+        rate q; the drafts are the first n to ring. Let S be H without x, U the time of the \
+        (n-1)th ring in S, s the rate of all clocks outside S. The growth of Q by x is the \
+        probability that x and n-1 clocks of S come first; the growth by y after that is the \
+        same with x and y exchanged, and the probability that x, y and n-2 of S come first, \
+        which is at least E[e^{-sU} (e^{xU}-1)(e^{yU}-1)]. Divided by q(x) and q(y) the first \
+        two differ by E[e^{-sU} ((e^{xU}-1)/x - (e^{yU}-1)/y)], and the third makes up for \
+        that at every U, because (e^{yU}-1)/y >= U >= (1-e^{-xU})/x. Checked: the definition \
+        for every H and every pair of further tokens, and where it is strict; and the scan \
+        against the flow; in fractions.";
+    holds "supermodular" by supermodular,
+        "every q-convex function is supermodular",
+        "Hu et al., Theorem 5",
+        "Random set functions on four tokens, q-convex ones kept: none fails \
+        Q(H+x+y) + Q(H) >= Q(H+x) + Q(H+y). Proof: were the growth by y larger at H than at \
+        H + x, then by q-convexity the growth to H + x + y would be smaller by way of x than by \
+        way of y, and it is the same.";
+    holds "wo-beats-wr" by wo_beats_wr,
+        "alpha* of sequential sampling without replacement is at least that with \
+        replacement",
+        "Hu et al., observed in sec. 5; the proof is ours",
+        "Proof: the first n different tokens of an endless i.i.d. sequence from q are \
+        n sequential draws, since each new one is drawn from q given that it is new; and they \
+        hold its first n tokens. So Q(H) of sequential draws is at most q(H)^n for every H. \
+        Checked on random pairs, exact optima on both sides.";
+}
 
 /// The definition of the law's Q, and the scan.
 fn q_convex(finding: &mut Finding, scheme: SchemeName, seed: u64, [laws, scans]: [usize; 2]) {

@@ -1,10 +1,11 @@
 //! Claims about trees of drafts that are verified layer by layer; `docs/theory/tree-replay.md` has
 //! the proof.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, fraction, whole};
 use super::text::Pair;
 use super::traversal::{Grown, Model, Next, Rounds, draft, each_model, each_tree, levels, texts};
-use super::{Claim, Finding};
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{MadeOf, SchemeName};
 use specgap_core::verifier::{VerifierName, verifier};
@@ -12,37 +13,29 @@ use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "layer-lossless",
-        statement: "a tree that is verified layer by layer writes the target's text, for any rule of a \
-            node that is lossless where the target also has a token that is never drafted: with scores \
-            a of a layer's nodes and shares s >= a of their sum 1, the children of v score s times what \
-            the rule accepts of each, given its drafts, against (a/s) p. How many children the nodes of \
-            a layer get may depend on all layers above, and their drafts on each other",
-        source: "ours, after the abstract of Layer Verification (Cha, Cho, Yun, OpenReview XrqcUo6B6L), \
-            whose text was not read: docs/theory/tree-replay.md, Theorem W",
-        explanation: "Every tree, draft and coin in fractions, for each law with its rules: fixed \
-            shapes, a chain against block verification, and two branches whose tokens come from one \
-            number, U and U + 1/2 modulo 1, where traversal writes another text. Scores that are \
-            averaged over what was drafted beside a token, its flow over the chance that it is drafted, \
-            come to more than 1 in a layer, and no chance to stop is left: with p = q = (1/2, 1/2), two \
-            i.i.d. drafts and an optimal plan to 2/3 each.",
-        check: lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "layers-above-recursion",
-        statement: "with shares in proportion to scores, recursive rejection of independent drafts keeps \
-            by layers, text by text and at every depth, at least what it keeps from the root",
-        source: "ours: docs/theory/tree-replay.md, Theorem W",
-        explanation: "Every tree, draft and coin, in fractions; beside it what an optimal plan and level-4 \
-            keep by layers and traversal of the same trees. By layers a plan keeps more of i.i.d. \
-            drafts, level-4 less of strata.",
-        check: above_recursion,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "layer-lossless" by lossless,
+        "a tree that is verified layer by layer writes the target's text, for any rule of a \
+        node that is lossless where the target also has a token that is never drafted: with scores \
+        a of a layer's nodes and shares s >= a of their sum 1, the children of v score s times what \
+        the rule accepts of each, given its drafts, against (a/s) p. How many children the nodes of \
+        a layer get may depend on all layers above, and their drafts on each other",
+        "ours, after the abstract of Layer Verification (Cha, Cho, Yun, OpenReview XrqcUo6B6L), \
+        whose text was not read: docs/theory/tree-replay.md, Theorem W",
+        "Every tree, draft and coin in fractions, for each law with its rules: fixed \
+        shapes, a chain against block verification, and two branches whose tokens come from one \
+        number, U and U + 1/2 modulo 1, where traversal writes another text. Scores that are \
+        averaged over what was drafted beside a token, its flow over the chance that it is drafted, \
+        come to more than 1 in a layer, and no chance to stop is left: with p = q = (1/2, 1/2), two \
+        i.i.d. drafts and an optimal plan to 2/3 each.";
+    holds "layers-above-recursion" by above_recursion,
+        "with shares in proportion to scores, recursive rejection of independent drafts keeps \
+        by layers, text by text and at every depth, at least what it keeps from the root",
+        "ours: docs/theory/tree-replay.md, Theorem W",
+        "Every tree, draft and coin, in fractions; beside it what an optimal plan and level-4 \
+        keep by layers and traversal of the same trees. By layers a plan keeps more of i.i.d. \
+        drafts, level-4 less of strata.";
+}
 
 /// What a rule accepts at a node: by tuple of drafts of each, and by token of all of them.
 pub(super) struct Step {

@@ -1,32 +1,25 @@
 //! Claims about how many tokens to draft.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::Family;
-use super::{Claim, Finding};
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "specdec-time",
-        statement: "time = t_d N + t_d N_discarded + (t_t - t_d) N_target for any sequence of \
-            candidate lengths",
-        source: "SpecDec++, Lemma 3.1 and Theorem 4.2",
-        explanation: "Random accept patterns and candidate lengths are replayed; draft calls, \
-            target calls and discarded tokens are counted one by one and both sides compared.",
-        check: time,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "specdec-oracle",
-        statement: "under greedy decoding, stopping just before each disagreement discards nothing \
-            and needs one target call a disagreement and one more, and no policy needs fewer calls",
-        source: "SpecDec++, Theorem 4.1",
-        explanation: "All patterns of up to 12 tokens: the oracle is replayed and compared with the \
-            fewest calls of any policy by dynamic programming. If the last token is itself a \
-            disagreement the one more call is not needed; the theorem's count is for the other case, \
-            and the check asks for the exact one in both.",
-        check: oracle,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "specdec-time" by time,
+        "time = t_d N + t_d N_discarded + (t_t - t_d) N_target for any sequence of \
+        candidate lengths",
+        "SpecDec++, Lemma 3.1 and Theorem 4.2",
+        "Random accept patterns and candidate lengths are replayed; draft calls, \
+        target calls and discarded tokens are counted one by one and both sides compared.";
+    holds "specdec-oracle" by oracle,
+        "under greedy decoding, stopping just before each disagreement discards nothing \
+        and needs one target call a disagreement and one more, and no policy needs fewer calls",
+        "SpecDec++, Theorem 4.1",
+        "All patterns of up to 12 tokens: the oracle is replayed and compared with the \
+        fewest calls of any policy by dynamic programming. If the last token is itself a \
+        disagreement the one more call is not needed; the theorem's count is for the other case, \
+        and the check asks for the exact one in both.";
+}
 
 /// One round from a position: candidates `length`, accepted up to the first
 /// disagreement, then one token of the target. Returns (next position,

@@ -1,11 +1,11 @@
 //! Claims about stratified drafts and rejection by level.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{
     Family, describe, drafting, each, fraction, fractions, optimum, shipped_optima, subsets, under,
     whole,
 };
-use super::{Claim, Finding};
 use specgap_core::certify;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{
@@ -19,224 +19,148 @@ use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, 
 use specgap_number::number::Number;
 use specgap_plan::{LevelPasses, LevelPlan, Levels, Strata};
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "level-optimal-iid",
-        statement: "for n i.i.d. drafts the level rule accepts exactly alpha*, and the tokens that \
-            it does not use up are a set H with alpha* = 1 + P(H) - q(H)^n",
-        source: "ours; docs/theory/level-rule.md, Theorem L1",
-        explanation: "The rule's own H is put into 1 + P(H) - q(H)^n, in fractions, against the \
-            flow. The rule, in floats, is summed over all tuples: its output against p, what it \
-            accepts against the flow.",
-        check: level_of_iid,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "level-optimal-strata",
-        statement: "for independent drafts, no token in two of them, the level rule accepts exactly \
-            alpha*",
-        source: "ours; docs/theory/level-rule.md, Theorem L2",
-        explanation: "Strata that no token straddles, with certain tokens and without: levels that \
-            follow the largest ratio enclose the flow's optimum within 1e-5, and the set that they \
-            do not use up has 1 + P(H) - Q(H) = alpha*, in fractions; level-4, summed over all \
-            tuples in fractions, is never above. Strata that share tokens are enclosed too, but \
-            the enclosure need not close.",
-        check: level_of_strata,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "rejection-three-quarters",
-        statement: "recursive rejection and level passes of independent drafts accept at least \
-            alpha* - alpha*^2/4, hence 3/4 of alpha*; one pass of n i.i.d. drafts at least c_n \
-            alpha*, c_n = 1 - max of h^n (1 - h^(n-1)), and no more in general",
-        source: "ours; docs/theory/level-rule.md, Theorem G",
-        explanation: "Acceptance summed over all tuples, in fractions, of i.i.d. drafts, drafts of \
-            different laws and independent strata, against the flow; the rejected share w against \
-            (1 - P(H)) Q(H), H the tokens that the residual lacks. p = (1 - h^n, h^n), \
-            q = (1 - h, h) attains c_n: 23/27 for n = 2, and h to three digits for others; two \
-            different drafts attain 3/4.",
-        check: three_quarters,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "rrs-hockey-stick",
-        statement: "recursive rejection of n i.i.d. drafts accepts 1 - phi(K_n), phi(K) = sum of \
-            (p - K q)+, K_0 = 0, K_(m+1) = K_m + phi(K_m), and its residual is (p - K_n q)+",
-        source: "ours; docs/theory/level-rule.md, section 4",
-        explanation: "The recursion in fractions against the verifier's law summed over all tuples \
-            and its residual.",
-        check: hockey_stick,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "stratified-dominates-iid",
-        statement: "stratified drafts, straddling tokens drafted once or not, have Q(H) <= q(H)^n for \
-            every H, so that their alpha* is never below that of n i.i.d. drafts",
-        source: "ours; docs/theory/stratified.md, Theorem S1",
-        explanation: "Q of both laws on all subsets against the power, in fractions; and the optima.",
-        check: dominates_iid,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "deville-dominates",
-        statement: "strata whose straddling tokens are drafted once have Q(H) at most that of \
-            independent strata for every H, and draft no token twice",
-        source: "ours; docs/theory/stratified.md, Theorem D",
-        explanation: "Q of both laws on all subsets, in fractions; every tuple's tokens differ; and \
-            the optima.",
-        check: once_dominates,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "pps-ceiling",
-        statement: "stratified drafts draft x with pi(x) = min(1, c q(x)), the sum of pi being n; \
-            alpha* is at most the sum of min(p, pi), and equal to it just if no draw has two \
-            tokens of U = {p >= pi} and each C outside U is hit by draws without U with p(C) at \
-            least",
-        source: "ours; docs/theory/stratified.md, section 5",
-        explanation: "pi by water-filling of q against the law of the sets, and alpha* by flow against \
-            the ceiling and the condition, on every C, in fractions.",
-        check: ceiling,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "level-optimal-once",
-        statement: "the level rule, with one clock a token, accepts alpha* of stratified drafts that \
-            draft straddling tokens once",
-        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
-        explanation: "Levels that follow the largest ratio are made finer until alpha* is enclosed; \
-            what they accept is held against the flow, on random problems with straddling tokens.",
-        check: level_of_once,
-        ..Claim::SUPPORTED
-    },
-    Claim {
-        id: "level-optimal-independent",
-        statement: "the level rule, with one clock a token, accepts alpha* of independent drafts, each of \
-            a row of its own",
-        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
-        explanation: "What the rule's passes accept is held against the flow, and 1 + P(H) - Q(H), H the \
-            tokens that they do not use up, in fractions: on random problems, and on the strata that \
-            share a token, where a clock for each draft and token stays below.",
-        check: level_of_independent,
-        ..Claim::SUPPORTED
-    },
-    Claim {
-        id: "level-optimal-sequential",
-        statement: "the level rule accepts alpha* of sequential draws without replacement, and of \
-            i.i.d. draws given that all differ",
-        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
-        explanation: "Passes token by token over the law of the sets, at levels that fall from the \
-            largest ratio by 10%, 2% and so on to .016% until they are within 2e-4 of the flow's optimum. Explicit \
-            laws of pairs, for which the level rule need not be optimal, show that the search can fail.",
-        check: level_of_sequential,
-        ..Claim::SUPPORTED
-    },
-    Claim {
-        id: "rrs-wo-three-quarters",
-        statement: "recursive rejection without replacement accepts at least 3/4 of alpha* of \
-            sequential draws",
-        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
-        explanation: "Its acceptance, summed over all tuples in fractions, against the flow, on random \
-            problems and, from the lowest of them, by random steps of p and q downhill.",
-        check: rrs_wo_three_quarters,
-        ..Claim::SUPPORTED
-    },
-    Claim {
-        id: "certain-not-monotone",
-        statement: "of two cuts of one q, the one with more certain tokens has the smaller Q(H) for \
-            every H",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong for n = 4: q = (12, 8, 5, 5, 5, 5)/40, H = {0, 1, 4, 5}. With token 0 \
-            certain, as the law has it, Q(H) = 3/49; in four strata without a certain token it is 0, \
-            as one of 2 and 3 is always drafted. For p = (0, 0, 1/2, 1/2, 0, 0) the optima are 46/49 \
-            and 1.",
-        check: certain_not_monotone,
-        ..Claim::refuted(&[
-            "refuted/certain-not-monotone-one.toml",
-            "refuted/certain-not-monotone-none.toml",
-        ])
-    },
-    Claim {
-        id: "strata-not-undominated",
-        statement: "sequential draws are not at least as good as independent strata for every target",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong for q uniform on three tokens and n = 2: Q({1}) is 1/9 of independent \
-            strata and 0 of sequential draws, Q({0, 2}) 4/9 and 1/3, and Q of all other sets is the \
-            same. For p = (1/2, 0, 1/2) the optima are 8/9 and 1.",
-        check: strata_not_undominated,
-        ..Claim::refuted(&[
-            "refuted/strata-not-undominated-independent.toml",
-            "refuted/strata-not-undominated-sequential.toml",
-        ])
-    },
-    Claim {
-        id: "thresholds-not-optimal",
-        statement: "passes over i.i.d. drafts that take whole tokens at falling thresholds of p/q come \
-            to alpha* as the thresholds grow finer",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong: infinitely fine thresholds take one token after the other, by falling p/q, \
-            each to the end. For q = (1, 1, 3)/5, p = (0, 1, 4)/5 and n = 2 they accept 47/50 of \
-            24/25. The order is a vertex of what can be given out; the optimum is a mixture of \
-            vertices, which tokens of one current ratio, run together, attain.",
-        check: thresholds_not_optimal,
-        ..Claim::refuted(&["refuted/thresholds-not-optimal.toml"])
-    },
-    Claim {
-        id: "fixed-levels-do-not-converge",
-        statement: "passes over strata at m levels of equal distance come to alpha* as m grows",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong: on two strata of two tokens each, 1,024 levels lose nothing, and 16,000 \
-            lose .0177. Where the ratio of tied tokens wants to rise, a pass takes large bites \
-            however close the levels are. Levels that follow the largest ratio converge.",
-        check: fixed_levels,
-        ..Claim::refuted(&["refuted/fixed-levels-do-not-converge.toml"])
-    },
-    Claim {
-        id: "madow-not-dominating",
-        statement: "Madow's systematic sampling, one uniform number for all strata, has Q(H) <= q(H)^n \
-            for every H",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong, although its inclusion is min(1, c q) too: for q = (1, 5, 5, 2, 2)/15 and \
-            n = 2 both drafts are in {1, 3} with 4/15, and two i.i.d. ones with 49/225. For the \
-            target that fits i.i.d. drafts without loss it accepts 214/225.",
-        check: madow_not_dominating,
-        ..Claim::refuted(&[
-            "refuted/madow-not-dominating-madow.toml",
-            "refuted/madow-not-dominating-iid.toml",
-        ])
-    },
-    Claim {
-        id: "straddled-strata-not-reached",
-        statement: "level passes, draft by draft, come to alpha* of independent strata that share a token",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong: q = (1, 2, 2, 2)/7, n = 2, p = (2, 2, 1, 0)/5. Token 2 has 3/7 of the first \
-            stratum and 1/7 of the second, where its ratio looks high: it is taken there at once, at \
-            any level. 199/245 is accepted of 31/35.",
-        check: straddled_strata,
-        ..Claim::refuted(&["refuted/straddled-strata-not-reached.toml"])
-    },
-    Claim {
-        id: "level-not-universal",
-        statement: "the level rule accepts alpha* of every law of drafts",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong: pairs {0, 1}, {0, 2}, {2, 3} with 4/11, 1/11, 6/11, and p = (1, 0, 1, 1)/3. \
-            H = {0, 1} alone attains alpha* = 32/33, so a rule that does has to use up 2 and 3 \
-            before 0. But 0 has the largest ratio, 11/15 to 11/21 and 11/18. Until it meets 3 it \
-            comes out on 1/35 of all draws that have 2 as well, and at most 32/33 - 1/35 is accepted.",
-        check: universal,
-        ..Claim::refuted(&["refuted/level-not-universal.toml"])
-    },
-    Claim {
-        id: "slots-apart-below-three-quarters",
-        statement: "level-4 accepts at least 3/4 of alpha* of drafts that straddle once",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong: Theorem G needs independent drafts or one clock a token, and level-4 \
-            treats the two slots of a straddling token as two tokens. Of three tokens of 1/3, n = 2 \
-            and p = (3/5, 2/5, 0), it accepts 11/15 of 1.",
-        check: slots_apart,
-        ..Claim::refuted(&["refuted/slots-apart-below-three-quarters.toml"])
-    },
-];
+claims! {
+    holds "level-optimal-iid" by level_of_iid,
+        "for n i.i.d. drafts the level rule accepts exactly alpha*, and the tokens that \
+        it does not use up are a set H with alpha* = 1 + P(H) - q(H)^n",
+        "ours; docs/theory/level-rule.md, Theorem L1",
+        "The rule's own H is put into 1 + P(H) - q(H)^n, in fractions, against the \
+        flow. The rule, in floats, is summed over all tuples: its output against p, what it \
+        accepts against the flow.";
+    holds "level-optimal-strata" by level_of_strata,
+        "for independent drafts, no token in two of them, the level rule accepts exactly \
+        alpha*",
+        "ours; docs/theory/level-rule.md, Theorem L2",
+        "Strata that no token straddles, with certain tokens and without: levels that \
+        follow the largest ratio enclose the flow's optimum within 1e-5, and the set that they \
+        do not use up has 1 + P(H) - Q(H) = alpha*, in fractions; level-4, summed over all \
+        tuples in fractions, is never above. Strata that share tokens are enclosed too, but \
+        the enclosure need not close.";
+    holds "rejection-three-quarters" by three_quarters,
+        "recursive rejection and level passes of independent drafts accept at least \
+        alpha* - alpha*^2/4, hence 3/4 of alpha*; one pass of n i.i.d. drafts at least c_n \
+        alpha*, c_n = 1 - max of h^n (1 - h^(n-1)), and no more in general",
+        "ours; docs/theory/level-rule.md, Theorem G",
+        "Acceptance summed over all tuples, in fractions, of i.i.d. drafts, drafts of \
+        different laws and independent strata, against the flow; the rejected share w against \
+        (1 - P(H)) Q(H), H the tokens that the residual lacks. p = (1 - h^n, h^n), \
+        q = (1 - h, h) attains c_n: 23/27 for n = 2, and h to three digits for others; two \
+        different drafts attain 3/4.";
+    holds "rrs-hockey-stick" by hockey_stick,
+        "recursive rejection of n i.i.d. drafts accepts 1 - phi(K_n), phi(K) = sum of \
+        (p - K q)+, K_0 = 0, K_(m+1) = K_m + phi(K_m), and its residual is (p - K_n q)+",
+        "ours; docs/theory/level-rule.md, section 4",
+        "The recursion in fractions against the verifier's law summed over all tuples \
+        and its residual.";
+    holds "stratified-dominates-iid" by dominates_iid,
+        "stratified drafts, straddling tokens drafted once or not, have Q(H) <= q(H)^n for \
+        every H, so that their alpha* is never below that of n i.i.d. drafts",
+        "ours; docs/theory/stratified.md, Theorem S1",
+        "Q of both laws on all subsets against the power, in fractions; and the optima.";
+    holds "deville-dominates" by once_dominates,
+        "strata whose straddling tokens are drafted once have Q(H) at most that of \
+        independent strata for every H, and draft no token twice",
+        "ours; docs/theory/stratified.md, Theorem D",
+        "Q of both laws on all subsets, in fractions; every tuple's tokens differ; and \
+        the optima.";
+    holds "pps-ceiling" by ceiling,
+        "stratified drafts draft x with pi(x) = min(1, c q(x)), the sum of pi being n; \
+        alpha* is at most the sum of min(p, pi), and equal to it just if no draw has two \
+        tokens of U = {p >= pi} and each C outside U is hit by draws without U with p(C) at \
+        least",
+        "ours; docs/theory/stratified.md, section 5",
+        "pi by water-filling of q against the law of the sets, and alpha* by flow against \
+        the ceiling and the condition, on every C, in fractions.";
+    supported "level-optimal-once" by level_of_once,
+        "the level rule, with one clock a token, accepts alpha* of stratified drafts that \
+        draft straddling tokens once",
+        "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        "Levels that follow the largest ratio are made finer until alpha* is enclosed; \
+        what they accept is held against the flow, on random problems with straddling tokens.";
+    supported "level-optimal-independent" by level_of_independent,
+        "the level rule, with one clock a token, accepts alpha* of independent drafts, each of \
+        a row of its own",
+        "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        "What the rule's passes accept is held against the flow, and 1 + P(H) - Q(H), H the \
+        tokens that they do not use up, in fractions: on random problems, and on the strata that \
+        share a token, where a clock for each draft and token stays below.";
+    supported "level-optimal-sequential" by level_of_sequential,
+        "the level rule accepts alpha* of sequential draws without replacement, and of \
+        i.i.d. draws given that all differ",
+        "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        "Passes token by token over the law of the sets, at levels that fall from the \
+        largest ratio by 10%, 2% and so on to .016% until they are within 2e-4 of the flow's optimum. Explicit \
+        laws of pairs, for which the level rule need not be optimal, show that the search can fail.";
+    supported "rrs-wo-three-quarters" by rrs_wo_three_quarters,
+        "recursive rejection without replacement accepts at least 3/4 of alpha* of \
+        sequential draws",
+        "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        "Its acceptance, summed over all tuples in fractions, against the flow, on random \
+        problems and, from the lowest of them, by random steps of p and q downhill.";
+    refuted "certain-not-monotone" by certain_not_monotone,
+        in ["refuted/certain-not-monotone-one.toml", "refuted/certain-not-monotone-none.toml"]
+        "of two cuts of one q, the one with more certain tokens has the smaller Q(H) for \
+        every H",
+        "a natural guess; refuted by specgap",
+        "Wrong for n = 4: q = (12, 8, 5, 5, 5, 5)/40, H = {0, 1, 4, 5}. With token 0 \
+        certain, as the law has it, Q(H) = 3/49; in four strata without a certain token it is 0, \
+        as one of 2 and 3 is always drafted. For p = (0, 0, 1/2, 1/2, 0, 0) the optima are 46/49 \
+        and 1.";
+    refuted "strata-not-undominated" by strata_not_undominated,
+        in ["refuted/strata-not-undominated-independent.toml",
+            "refuted/strata-not-undominated-sequential.toml"]
+        "sequential draws are not at least as good as independent strata for every target",
+        "a natural guess; refuted by specgap",
+        "Wrong for q uniform on three tokens and n = 2: Q({1}) is 1/9 of independent \
+        strata and 0 of sequential draws, Q({0, 2}) 4/9 and 1/3, and Q of all other sets is the \
+        same. For p = (1/2, 0, 1/2) the optima are 8/9 and 1.";
+    refuted "thresholds-not-optimal" by thresholds_not_optimal,
+        in ["refuted/thresholds-not-optimal.toml"]
+        "passes over i.i.d. drafts that take whole tokens at falling thresholds of p/q come \
+        to alpha* as the thresholds grow finer",
+        "a natural guess; refuted by specgap",
+        "Wrong: infinitely fine thresholds take one token after the other, by falling p/q, \
+        each to the end. For q = (1, 1, 3)/5, p = (0, 1, 4)/5 and n = 2 they accept 47/50 of \
+        24/25. The order is a vertex of what can be given out; the optimum is a mixture of \
+        vertices, which tokens of one current ratio, run together, attain.";
+    refuted "fixed-levels-do-not-converge" by fixed_levels,
+        in ["refuted/fixed-levels-do-not-converge.toml"]
+        "passes over strata at m levels of equal distance come to alpha* as m grows",
+        "a natural guess; refuted by specgap",
+        "Wrong: on two strata of two tokens each, 1,024 levels lose nothing, and 16,000 \
+        lose .0177. Where the ratio of tied tokens wants to rise, a pass takes large bites \
+        however close the levels are. Levels that follow the largest ratio converge.";
+    refuted "madow-not-dominating" by madow_not_dominating,
+        in ["refuted/madow-not-dominating-madow.toml", "refuted/madow-not-dominating-iid.toml"]
+        "Madow's systematic sampling, one uniform number for all strata, has Q(H) <= q(H)^n \
+        for every H",
+        "a natural guess; refuted by specgap",
+        "Wrong, although its inclusion is min(1, c q) too: for q = (1, 5, 5, 2, 2)/15 and \
+        n = 2 both drafts are in {1, 3} with 4/15, and two i.i.d. ones with 49/225. For the \
+        target that fits i.i.d. drafts without loss it accepts 214/225.";
+    refuted "straddled-strata-not-reached" by straddled_strata,
+        in ["refuted/straddled-strata-not-reached.toml"]
+        "level passes, draft by draft, come to alpha* of independent strata that share a token",
+        "a natural guess; refuted by specgap",
+        "Wrong: q = (1, 2, 2, 2)/7, n = 2, p = (2, 2, 1, 0)/5. Token 2 has 3/7 of the first \
+        stratum and 1/7 of the second, where its ratio looks high: it is taken there at once, at \
+        any level. 199/245 is accepted of 31/35.";
+    refuted "level-not-universal" by universal,
+        in ["refuted/level-not-universal.toml"]
+        "the level rule accepts alpha* of every law of drafts",
+        "a natural guess; refuted by specgap",
+        "Wrong: pairs {0, 1}, {0, 2}, {2, 3} with 4/11, 1/11, 6/11, and p = (1, 0, 1, 1)/3. \
+        H = {0, 1} alone attains alpha* = 32/33, so a rule that does has to use up 2 and 3 \
+        before 0. But 0 has the largest ratio, 11/15 to 11/21 and 11/18. Until it meets 3 it \
+        comes out on 1/35 of all draws that have 2 as well, and at most 32/33 - 1/35 is accepted.";
+    refuted "slots-apart-below-three-quarters" by slots_apart,
+        in ["refuted/slots-apart-below-three-quarters.toml"]
+        "level-4 accepts at least 3/4 of alpha* of drafts that straddle once",
+        "a natural guess; refuted by specgap",
+        "Wrong: Theorem G needs independent drafts or one clock a token, and level-4 \
+        treats the two slots of a straddling token as two tokens. Of three tokens of 1/3, n = 2 \
+        and p = (3/5, 2/5, 0), it accepts 11/15 of 1.";
+}
 
 /// Sums what a rule accepts over all tuples in fractions; a violation where its output is not p.
 fn summed(finding: &mut Finding, problem: &Problem, name: VerifierName) -> Option<Rational> {

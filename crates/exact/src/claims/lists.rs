@@ -1,38 +1,31 @@
 //! Claims about rows that list some tokens only.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, describe, drafting, optimum, under, whole};
-use super::{Claim, Finding};
 use num_traits::Zero;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{WithReplacement, WithoutReplacement};
 use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::Rational;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "truncated-bounds",
-        statement: "of all rows that agree on some tokens, alpha* of i.i.d. drafts and of sequential \
-            draws is largest where all others are one token, and smallest where one of the others \
-            has all of their p and the rest of them share their q evenly",
-        source: "this crate (docs/theory/truncated-rows.md)",
-        explanation: "Exact optima of random rows of up to six tokens, of which one to three are \
-            listed, against those of the two other rows. For sequential draws the upper end needs \
-            the race alone: a set with nothing of the rest has the same Q in every row, and one \
-            with all of it has the least Q where it is one token.",
-        check: bounds,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "rrs-wo-above-rrs",
-        statement: "recursive rejection without replacement accepts no less than recursive rejection \
-            of i.i.d. drafts from the same q",
-        source: "this crate (docs/theory/truncated-rows.md)",
-        explanation: "Both accept 1 - E[M(L_n)]; a step of the first adds M(L)/(1-s) to L, one of the \
-            second M(L). Exact acceptance on random pairs of rows, V <= 5, n <= 3.",
-        check: rejection,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "truncated-bounds" by bounds,
+        "of all rows that agree on some tokens, alpha* of i.i.d. drafts and of sequential \
+        draws is largest where all others are one token, and smallest where one of the others \
+        has all of their p and the rest of them share their q evenly",
+        "this crate (docs/theory/truncated-rows.md)",
+        "Exact optima of random rows of up to six tokens, of which one to three are \
+        listed, against those of the two other rows. For sequential draws the upper end needs \
+        the race alone: a set with nothing of the rest has the same Q in every row, and one \
+        with all of it has the least Q where it is one token.";
+    holds "rrs-wo-above-rrs" by rejection,
+        "recursive rejection without replacement accepts no less than recursive rejection \
+        of i.i.d. drafts from the same q",
+        "this crate (docs/theory/truncated-rows.md)",
+        "Both accept 1 - E[M(L_n)]; a step of the first adds M(L)/(1-s) to L, one of the \
+        second M(L). Exact acceptance on random pairs of rows, V <= 5, n <= 3.";
+}
 
 /// i.i.d. and sequential drafts of one pair of rows, in this order.
 fn pair(p: &[Rational], q: &[Rational], drafts: usize) -> Option<[Problem; 2]> {

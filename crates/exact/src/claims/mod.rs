@@ -39,6 +39,7 @@ mod verifiers;
 
 pub use baseline::{Baseline, BaselineClaim, Changes, VALUE_TOLERANCE, compare};
 pub use claim::{Checked, Claim, Finding, Value, Verdict};
+use specgap_base::pairs;
 use specgap_base::side_by_side;
 
 /// The whole ledger, in the order of the reports.
@@ -82,41 +83,24 @@ pub fn ledger() -> Vec<Claim> {
 }
 
 /// Statements of the literature that no check here covers, with the reason.
-pub const UNCHECKED: [(&str, &str); 8] = [
-    (
-        "SpecTr, Lemma 2 and the paragraph on complexity: a plan in time polynomial in V^n",
-        "a running time is measured in benches/, not proved by instances",
-    ),
-    (
-        "SpecTr, Theorem 2, last sentence: the factor is found in O(V log n)",
-        "as above",
-    ),
-    (
-        "Hu et al., sec. 4.2: the optimum in O(V log V)",
-        "as above; benches/ measures how the scan grows",
-    ),
-    (
-        "Hu et al., Table 1 and Figures 1 and 2",
-        "they need the rows of the models and texts used there, which are not published",
-    ),
-    (
-        "SpecHub, Tables 1 to 3, and SpecTr's, SpecTr-GBV's and SpecDec++'s timings",
-        "as above, and they depend on hardware",
-    ),
-    (
-        "SpecHub, Theorem 3 and 4 read token by token",
-        "the proofs compare single tokens' rates; the checks take the statement about the total",
-    ),
-    (
-        "SpecDec++, Theorem 4.3: stop when the predicted rejection probability exceeds a threshold",
-        "the threshold holds a problem-specific constant that the statement does not determine",
-    ),
-    (
-        "SpecTr-GBV, Definition of its optimum over conditionally independent couplings, K >= 2",
+pub const UNCHECKED: [(&str, &str); 8] = pairs! {
+    "SpecTr, Lemma 2 and the paragraph on complexity: a plan in time polynomial in V^n"
+        "a running time is measured in benches/, not proved by instances";
+    "SpecTr, Theorem 2, last sentence: the factor is found in O(V log n)" "as above";
+    "Hu et al., sec. 4.2: the optimum in O(V log V)"
+        "as above; benches/ measures how the scan grows";
+    "Hu et al., Table 1 and Figures 1 and 2"
+        "they need the rows of the models and texts used there, which are not published";
+    "SpecHub, Tables 1 to 3, and SpecTr's, SpecTr-GBV's and SpecDec++'s timings"
+        "as above, and they depend on hardware";
+    "SpecHub, Theorem 3 and 4 read token by token"
+        "the proofs compare single tokens' rates; the checks take the statement about the total";
+    "SpecDec++, Theorem 4.3: stop when the predicted rejection probability exceeds a threshold"
+        "the threshold holds a problem-specific constant that the statement does not determine";
+    "SpecTr-GBV, Definition of its optimum over conditionally independent couplings, K >= 2"
         "the set of couplings is degenerate, see gbv-cic-trivial; what the sum in Lemma 5.1 is a \
-         maximum of is therefore not defined",
-    ),
-];
+        maximum of is therefore not defined";
+};
 
 /// Runs one check.
 pub fn check_one(claim: &Claim) -> Checked {

@@ -1,10 +1,10 @@
 //! Claims about the block optimum as a convex function of integers: local moves find it.
 
+use super::Finding;
 use super::blocks::trees;
-use super::claim::problem;
+use super::claim::{claims, problem};
 use super::family::{Family, shipped_optima};
 use super::scores::{is_in, mass, minimisers, values};
-use super::{Claim, Finding};
 use crate::block::DrawnTrees;
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use num_bigint::{BigInt, BigUint};
@@ -13,42 +13,35 @@ use specgap_core::tree::{DraftTree, TokenTree};
 use specgap_number::distribution::{Rational, integer_weights};
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "block-l-convex",
-        statement: "J(u) = E_p u(y) + E max over y of [tau(D, y) - u(y)], the dual of the block \
-            optimum for integer prices u of the blocks, is L-convex whatever the law of the trees \
-            D: submodular, and the same at u + 1. So u is best if no set A of blocks has J(u + 1_A) \
-            < J(u); and from u = 0 on, L best sets A, each the minimiser of a submodular function, \
-            lead to the least J",
-        source: "ours, after Murota (Discrete convex analysis, 2003), L-natural-convex functions; \
-            docs/theory/block-optimum.md, Theorem 5",
-        explanation: "Proof: for one D the largest tau - u of the pointwise least of u and v is the \
-            larger of the two largest, and of the pointwise largest it is at most the smaller. With \
-            the shift this gives J(u) + J(v) >= J(max(u, v - a)) + J(min(u + a, v)). So whatever is \
-            better than u leads to a step u + 1_A that is; and the least over prices 0..k + 1 is one \
-            step from any least over 0..k. Checked in fractions, of i.i.d. paths and trees whose \
-            children are drawn without replacement: the inequality for all pairs of prices in 0..L \
-            and all shifts of trees of up to four blocks, at random for eight and nine; that \
-            every local minimum is global; that L steps from 0 end at the optimum of the \
-            transport; and that a step gains P(A) less the chance that all blocks of largest tau - u \
-            are in A.",
-        check: convex,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "single-token-moves",
-        statement: "a set of tokens H is best for P - Q if no single token, added or taken away, \
-            lowers it",
-        source: "a natural reading of block-l-convex, at one level",
-        explanation: "Wrong: two i.i.d. drafts from q = (1/2, 1/2, 0) and p = (3/8, 3/8, 1/4). No \
-            token alone improves the empty set, 3/8 being more than 1/4; but tokens 0 and 1 together \
-            have P - Q = 3/4 - 1. What has to be tried is all sets A, which submodular minimisation, \
-            or the order by q/p, does.",
-        check: single_tokens,
-        ..Claim::refuted(&["refuted/single-token-moves.toml"])
-    },
-];
+claims! {
+    holds "block-l-convex" by convex,
+        "J(u) = E_p u(y) + E max over y of [tau(D, y) - u(y)], the dual of the block \
+        optimum for integer prices u of the blocks, is L-convex whatever the law of the trees \
+        D: submodular, and the same at u + 1. So u is best if no set A of blocks has J(u + 1_A) \
+        < J(u); and from u = 0 on, L best sets A, each the minimiser of a submodular function, \
+        lead to the least J",
+        "ours, after Murota (Discrete convex analysis, 2003), L-natural-convex functions; \
+        docs/theory/block-optimum.md, Theorem 5",
+        "Proof: for one D the largest tau - u of the pointwise least of u and v is the \
+        larger of the two largest, and of the pointwise largest it is at most the smaller. With \
+        the shift this gives J(u) + J(v) >= J(max(u, v - a)) + J(min(u + a, v)). So whatever is \
+        better than u leads to a step u + 1_A that is; and the least over prices 0..k + 1 is one \
+        step from any least over 0..k. Checked in fractions, of i.i.d. paths and trees whose \
+        children are drawn without replacement: the inequality for all pairs of prices in 0..L \
+        and all shifts of trees of up to four blocks, at random for eight and nine; that \
+        every local minimum is global; that L steps from 0 end at the optimum of the \
+        transport; and that a step gains P(A) less the chance that all blocks of largest tau - u \
+        are in A.";
+    refuted "single-token-moves" by single_tokens,
+        in ["refuted/single-token-moves.toml"]
+        "a set of tokens H is best for P - Q if no single token, added or taken away, \
+        lowers it",
+        "a natural reading of block-l-convex, at one level",
+        "Wrong: two i.i.d. drafts from q = (1/2, 1/2, 0) and p = (3/8, 3/8, 1/4). No \
+        token alone improves the empty set, 3/8 being more than 1/4; but tokens 0 and 1 together \
+        have P - Q = 3/4 - 1. What has to be tried is all sets A, which submodular minimisation, \
+        or the order by q/p, does.";
+}
 
 /// A law of draft trees by what they share with each block, and the blocks' law, in whole numbers
 /// of a common denominator.

@@ -1,7 +1,8 @@
 //! Claims about the optimum and its formulations.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, describe, drafting, each, optimum, subsets, under, whole};
-use super::{Claim, Finding};
 use specgap_core::certify;
 use specgap_core::coupling::Coupling;
 use specgap_core::lp::formulation::{TupleLaw, dual, full};
@@ -12,84 +13,52 @@ use specgap_core::scheme::{SchemeName, WithReplacement};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "otm-membership-equal",
-        statement: "the membership program has the optimum of the full transport program",
-        source: "SpecHub, Theorem 1; Hu et al., Lemma 1",
-        explanation: "On random problems of every law the exact optimum of the membership \
-            program (a maximum flow) is extended to a full coupling, whose marginals and acceptance \
-            are checked in fractions; the full program, solved in floating point, must not be above \
-            it.",
-        check: membership_equal,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "otm-subset-equal",
-        statement: "alpha* = 1 + min over H of [P(H) - Q(H)] for any law of the drafts",
-        source: "Hu et al., eq. 8",
-        explanation: "Maximum flow against all 2^V subsets, in exact arithmetic, on random problems \
-            of every law.",
-        check: subset_equal,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "dual-integral",
-        statement: "the dual program has an optimal 0/1 vertex, because its matrix is totally \
-            unimodular",
-        source: "Hu et al., sec. 3.2",
-        explanation: "Every square submatrix of up to four rows of a small instance's constraint matrix has \
-            determinant -1, 0 or 1; and on random problems some 0/1 vector, found by rounding the \
-            simplex answer, has exactly the value alpha*.",
-        check: dual_integral,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "khisti-n2",
-        statement: "Khisti et al.'s formula for two i.i.d. drafts is the subset selection formula",
-        source: "Hu et al., App. B, eq. 34",
-        explanation: "min over H of P(H) + q(H^c)^2 + 2 q(H) q(H^c) against the flow, exactly: \
-            the last two terms are 1 - q(H)^2.",
-        check: khisti,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "spectr-upper-tight",
-        statement: "SpecTr's upper bound, minimised over its set, equals alpha*",
-        source: "SpecTr, Theorem 1 (stated as an upper bound)",
-        explanation: "The bound is evaluated as printed for every set, in fractions. It is never \
-            below alpha*, and at the optimal H it cannot be above 1 + P(H) - Q(H): its first sum is \
-            at most P(H), its second at most P(some draft outside H).",
-        check: spectr_upper,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "monotone-n",
-        statement: "alpha* never falls with one more i.i.d. draft; its limit is the target's mass on \
-            the draft's support",
-        source: "SpecTr, Lemma 1",
-        explanation: "Exact optima for n = 1 to 6 on random pairs; and at n = 64 the distance to \
-            the limit is at most (1 - smallest q)^64 a token.",
-        check: monotone,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "uniform",
-        statement: "draft uniform on d tokens, target uniform on d/r of them: alpha* = 1-(1-1/r)^n",
-        source: "SpecTr, App. B.2",
-        explanation: "Exact flow against the formula for all d <= 12, r dividing d, n <= 4.",
-        check: uniform,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "bernoulli",
-        statement: "two tokens, i.i.d. drafts: alpha* = min(p, 1-(1-q)^n) + min(1-p, 1-q^n)",
-        source: "SpecTr, App. B.2",
-        explanation: "Exact flow against the formula for p, q in {0, 1/8, ..., 1} and n <= 5.",
-        check: bernoulli,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "otm-membership-equal" by membership_equal,
+        "the membership program has the optimum of the full transport program",
+        "SpecHub, Theorem 1; Hu et al., Lemma 1",
+        "On random problems of every law the exact optimum of the membership \
+        program (a maximum flow) is extended to a full coupling, whose marginals and acceptance \
+        are checked in fractions; the full program, solved in floating point, must not be above \
+        it.";
+    holds "otm-subset-equal" by subset_equal,
+        "alpha* = 1 + min over H of [P(H) - Q(H)] for any law of the drafts",
+        "Hu et al., eq. 8",
+        "Maximum flow against all 2^V subsets, in exact arithmetic, on random problems \
+        of every law.";
+    holds "dual-integral" by dual_integral,
+        "the dual program has an optimal 0/1 vertex, because its matrix is totally \
+        unimodular",
+        "Hu et al., sec. 3.2",
+        "Every square submatrix of up to four rows of a small instance's constraint matrix has \
+        determinant -1, 0 or 1; and on random problems some 0/1 vector, found by rounding the \
+        simplex answer, has exactly the value alpha*.";
+    holds "khisti-n2" by khisti,
+        "Khisti et al.'s formula for two i.i.d. drafts is the subset selection formula",
+        "Hu et al., App. B, eq. 34",
+        "min over H of P(H) + q(H^c)^2 + 2 q(H) q(H^c) against the flow, exactly: \
+        the last two terms are 1 - q(H)^2.";
+    holds "spectr-upper-tight" by spectr_upper,
+        "SpecTr's upper bound, minimised over its set, equals alpha*",
+        "SpecTr, Theorem 1 (stated as an upper bound)",
+        "The bound is evaluated as printed for every set, in fractions. It is never \
+        below alpha*, and at the optimal H it cannot be above 1 + P(H) - Q(H): its first sum is \
+        at most P(H), its second at most P(some draft outside H).";
+    holds "monotone-n" by monotone,
+        "alpha* never falls with one more i.i.d. draft; its limit is the target's mass on \
+        the draft's support",
+        "SpecTr, Lemma 1",
+        "Exact optima for n = 1 to 6 on random pairs; and at n = 64 the distance to \
+        the limit is at most (1 - smallest q)^64 a token.";
+    holds "uniform" by uniform,
+        "draft uniform on d tokens, target uniform on d/r of them: alpha* = 1-(1-1/r)^n",
+        "SpecTr, App. B.2",
+        "Exact flow against the formula for all d <= 12, r dividing d, n <= 4.";
+    holds "bernoulli" by bernoulli,
+        "two tokens, i.i.d. drafts: alpha* = min(p, 1-(1-q)^n) + min(1-p, 1-q^n)",
+        "SpecTr, App. B.2",
+        "Exact flow against the formula for p, q in {0, 1/8, ..., 1} and n <= 5.";
+}
 
 fn membership_equal(finding: &mut Finding) {
     let mut worst: f64 = 0.0;

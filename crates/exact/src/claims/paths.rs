@@ -1,10 +1,10 @@
 //! Claims about the optimum of several draft paths; `docs/theory/block-optimum.md` has the proofs.
 
+use super::Finding;
 use super::blocks::{block, tree, trees};
-use super::claim::problem;
+use super::claim::{claims, problem};
 use super::family::{Family, fraction};
 use super::scores::mass;
-use super::{Claim, Finding};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
@@ -24,118 +24,81 @@ use specgap_plan::even_selection;
 const NOT_NESTED: &str = problem!("refuted/per-depth-not-nested");
 const NESTED: &str = problem!("refuted/per-depth-nested");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "block-duality",
-        statement: "the block optimum of K i.i.d. paths is the least, over one set of prefixes a \
-            length, of sum P(y^l in H_l) + E[the most prefixes of one draft that are outside]",
-        source: "ours",
-        explanation: "Any sets bound E[tau] from above, since accepted prefixes inside are counted \
-            by the first sum and those outside lie on one draft. The transport's dual has integer \
-            potentials, and those of the target are the count of such sets. Checked: a minimum over \
-            L numbers, bracketed from both sides in fractions, equals the transport's optimum.",
-        check: duality,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "tree-duality",
-        statement: "the optimum of any verifier of draft trees, whatever their law, is the least, over \
-            one set of prefixes a length, of sum P(y^l in H_l) + E[the most nodes of one path of the \
-            tree that are outside]",
-        source: "ours",
-        explanation: "The proof of block-duality does not ask how the trees are drawn. Checked for \
-            trees whose nodes have independent children, children drawn one after the other without \
-            replacement, and pairs with the likeliest token, of full and of uneven shape: the least \
-            bound over all sets of prefixes equals the transport between trees and blocks, in \
-            fractions.",
-        check: duality_of_trees,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "gbv-lower",
-        statement: "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
-        source: "ours",
-        explanation: "For any sets, prefixes inside contribute at most P(H_l). The j-th prefix of y \
-            outside is met at a stopping time; Jensen's inequality and the change of measure there \
-            bound its contribution by 1 - q(fewer than j outside)^K. The sum is the bound of \
-            block-duality for these sets. Checked on random trees, exact transport on the other side.",
-        check: lemma_below,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "block-selection",
-        statement: "the block optimum is attained by selecting one path and verifying that one by \
-            greedy blocks",
-        source: "ours",
-        explanation: "Of an optimal coupling, select the path that shares the longest prefix with y. \
-            E[tau] is then a coupling of two single paths, at most the single-draft optimum for the \
-            selected path's law, and greedy block verification attains that. Checked: the sum of \
-            min(p, s) for the law s of the selected path equals the optimum, in fractions.",
-        check: selection,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "select-beats-spectr",
-        statement: "selecting a path level by level with optimal plans and verifying it by greedy \
-            blocks is lossless and accepts at least what SpecTr does with the same plans",
-        source: "ours",
-        explanation: "SpecTr's output and the selected path are a coupling of the target with one \
-            draw from the selected law; greedy block verification attains the best such coupling. \
-            Checked with exact laws on random trees.",
-        check: select_beats_spectr,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "even-selection",
-        statement: "of all laws s by which one of K i.i.d. drafts can be selected, one makes the sum \
-            of min(c p, s) the largest for every c at once",
-        source: "Fujishige (1980), the lexicographically optimal base of a polymatroid; Dutta and Ray \
-            (1989), for convex games",
-        explanation: "A law can be selected if and only if s(G) >= q(G)^K for all sets of tokens. The \
-            sum is at most c P(G) + 1 - q(G)^K for every G. With tokens by falling q/p, let s/p be the \
-            slope of the least concave function above the points (P, q^K) of the first tokens; the \
-            tokens of slope at least c are a G that it attains. (There is such a law for every law of \
-            drafts, with P(all drafts in G) in place of q(G)^K.) Checked for five c on random rows, over \
-            all sets, in fractions.",
-        check: even,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "select-rounds-lossless",
-        statement: "select-block and select-greedy-block write texts of the target's law over several \
-            rounds, the greedy one if each round's change of the target is carried to the next",
-        source: "ours",
-        explanation: "A selected path is one draft of a known law, and single-draft verification is \
-            lossless whatever that law is; a changed target is a target like another. Checked: texts \
-            put out round by round, all states between rounds enumerated, in fractions.",
-        check: rounds_lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "greedy-without-carry",
-        statement: "greedy block verification is lossless over several rounds if every round starts \
-            from the model's own targets",
-        source: "a natural reading of its losslessness in one round",
-        explanation: "Wrong: a round that stops early owes the rest of its span to other \
-            continuations. On the counterexample, blocks of two tokens and texts of two, the law of \
-            the text is off; with the change carried it is the target's.",
-        check: greedy_forgets,
-        ..Claim::refuted(&["refuted/per-depth-not-nested.toml"])
-    },
-    Claim {
-        id: "per-depth-attained",
-        statement: "the per-depth bound is the block optimum",
-        source: "a natural guess; it holds for one draft and for blocks of one token",
-        explanation: "Wrong for two or more drafts: on the two smallest counterexamples the bound is \
-            115/64 and the optimum 111/64. In the first, the best sets of the two depths are not \
-            nested; in the second they are.",
-        check: per_depth_attained,
-        ..Claim::refuted(&[
-            "refuted/per-depth-not-nested.toml",
-            "refuted/per-depth-nested.toml",
-        ])
-    },
-];
+claims! {
+    holds "block-duality" by duality,
+        "the block optimum of K i.i.d. paths is the least, over one set of prefixes a \
+        length, of sum P(y^l in H_l) + E[the most prefixes of one draft that are outside]",
+        "ours",
+        "Any sets bound E[tau] from above, since accepted prefixes inside are counted \
+        by the first sum and those outside lie on one draft. The transport's dual has integer \
+        potentials, and those of the target are the count of such sets. Checked: a minimum over \
+        L numbers, bracketed from both sides in fractions, equals the transport's optimum.";
+    holds "tree-duality" by duality_of_trees,
+        "the optimum of any verifier of draft trees, whatever their law, is the least, over \
+        one set of prefixes a length, of sum P(y^l in H_l) + E[the most nodes of one path of the \
+        tree that are outside]",
+        "ours",
+        "The proof of block-duality does not ask how the trees are drawn. Checked for \
+        trees whose nodes have independent children, children drawn one after the other without \
+        replacement, and pairs with the likeliest token, of full and of uneven shape: the least \
+        bound over all sets of prefixes equals the transport between trees and blocks, in \
+        fractions.";
+    holds "gbv-lower" by lemma_below,
+        "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
+        "ours",
+        "For any sets, prefixes inside contribute at most P(H_l). The j-th prefix of y \
+        outside is met at a stopping time; Jensen's inequality and the change of measure there \
+        bound its contribution by 1 - q(fewer than j outside)^K. The sum is the bound of \
+        block-duality for these sets. Checked on random trees, exact transport on the other side.";
+    holds "block-selection" by selection,
+        "the block optimum is attained by selecting one path and verifying that one by \
+        greedy blocks",
+        "ours",
+        "Of an optimal coupling, select the path that shares the longest prefix with y. \
+        E[tau] is then a coupling of two single paths, at most the single-draft optimum for the \
+        selected path's law, and greedy block verification attains that. Checked: the sum of \
+        min(p, s) for the law s of the selected path equals the optimum, in fractions.";
+    holds "select-beats-spectr" by select_beats_spectr,
+        "selecting a path level by level with optimal plans and verifying it by greedy \
+        blocks is lossless and accepts at least what SpecTr does with the same plans",
+        "ours",
+        "SpecTr's output and the selected path are a coupling of the target with one \
+        draw from the selected law; greedy block verification attains the best such coupling. \
+        Checked with exact laws on random trees.";
+    holds "even-selection" by even,
+        "of all laws s by which one of K i.i.d. drafts can be selected, one makes the sum \
+        of min(c p, s) the largest for every c at once",
+        "Fujishige (1980), the lexicographically optimal base of a polymatroid; Dutta and Ray \
+        (1989), for convex games",
+        "A law can be selected if and only if s(G) >= q(G)^K for all sets of tokens. The \
+        sum is at most c P(G) + 1 - q(G)^K for every G. With tokens by falling q/p, let s/p be the \
+        slope of the least concave function above the points (P, q^K) of the first tokens; the \
+        tokens of slope at least c are a G that it attains. (There is such a law for every law of \
+        drafts, with P(all drafts in G) in place of q(G)^K.) Checked for five c on random rows, over \
+        all sets, in fractions.";
+    holds "select-rounds-lossless" by rounds_lossless,
+        "select-block and select-greedy-block write texts of the target's law over several \
+        rounds, the greedy one if each round's change of the target is carried to the next",
+        "ours",
+        "A selected path is one draft of a known law, and single-draft verification is \
+        lossless whatever that law is; a changed target is a target like another. Checked: texts \
+        put out round by round, all states between rounds enumerated, in fractions.";
+    refuted "greedy-without-carry" by greedy_forgets,
+        in ["refuted/per-depth-not-nested.toml"]
+        "greedy block verification is lossless over several rounds if every round starts \
+        from the model's own targets",
+        "a natural reading of its losslessness in one round",
+        "Wrong: a round that stops early owes the rest of its span to other \
+        continuations. On the counterexample, blocks of two tokens and texts of two, the law of \
+        the text is off; with the change carried it is the target's.";
+    refuted "per-depth-attained" by per_depth_attained,
+        in ["refuted/per-depth-not-nested.toml", "refuted/per-depth-nested.toml"]
+        "the per-depth bound is the block optimum",
+        "a natural guess; it holds for one draft and for blocks of one token",
+        "Wrong for two or more drafts: on the two smallest counterexamples the bound is \
+        115/64 and the optimum 111/64. In the first, the best sets of the two depths are not \
+        nested; in the second they are.";
+}
 
 /// Random trees with two or three drafts, and their exact optimum.
 fn solved(seed: u64, count: usize) -> Vec<(BlockProblem, TokenTree<Rational>, usize, Rational)> {

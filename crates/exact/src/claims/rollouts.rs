@@ -1,27 +1,26 @@
 //! The claim about drafts behind rejected tokens.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, whole};
 use super::text::{Along, Pair, Rule, drafted, enumerate, golden, rules};
-use super::{Claim, Finding};
 use specgap_core::rounds::{ChainRule, DraftLength, Drafted, drafted_rounds, replay};
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "rollout-drafts",
-    statement: "with rollouts of the draft at every M-th position of a text, the first drawn evenly \
+claims! {
+    holds "rollout-drafts" by unbiased,
+        "with rollouts of the draft at every M-th position of a text, the first drawn evenly \
         from M, draft tokens are, in expectation, the sum over all s of w_s l_s plus M times the \
         sum over rollouts of w_s (n_s - l_s): n_s is drafted on the rollout from s, l_s along the \
         text, and w_s is the probability given the text that a round starts at s",
-    source: "ours; for every rule that decides on what the drafter knows and forgets earlier rounds",
-    explanation: "On random models whose rows depend on the whole prefix, the mean over texts, first \
+        "ours; for every rule that decides on what the drafter knows and forgets earlier rounds",
+        "On random models whose rows depend on the whole prefix, the mean over texts, first \
         positions and all rollouts together, against the drafts of the whole random process of \
         drafting, verifying and correcting, in fractions. Proof: given the text, which fixes w_s and \
         l_s, a position has a rollout with probability 1/M, and its tokens do not depend on what the \
-        text goes on with; and drafts are the sum of w_s E[n_s] (replay).",
-    check: unbiased,
-    ..Claim::HOLDS
-}];
+        text goes on with; and drafts are the sum of w_s E[n_s] (replay).";
+}
 
 /// E[drafts by rollouts], over texts, first positions and rollouts.
 fn by_rollouts(pair: &Pair, verifier: ChainRule, rule: &Rule, every: usize) -> Rational {

@@ -1,8 +1,9 @@
 //! Claims about what no lossless rule of one path can pass over several rounds.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, positive};
 use super::text::{Decoded, Pair, carried, extended};
-use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::rounds::{
     BlockCarry, ChainRule, FixedLength, carried_block_starts, carried_starts, fewest_calls,
@@ -12,101 +13,73 @@ use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "rounds-optimum",
-        statement: "over all lossless rules of one path with at most L fresh drafts a round, \
-            whatever they couple or remember, the least expected number of target calls for N \
-            tokens is the mean over the target's texts of the sum over t < N of s_t, s_0 = 1, s_t = \
-            (1 - sum over k = 1..min(L, t) of s_(t-k) r_(t-k+1) ... r_t)+",
-        source: "ours; docs/theory/several-rounds.md, Theorem 1",
-        explanation: "In fractions, on random models whose rows depend on the whole prefix, zeros \
-            among them: multipliers that prove that no rule makes fewer calls, held against every \
-            constraint, and a decoder that makes as many, by its masses of every draft, stop and \
-            next token: they have the law of the drafts, and the text is the target's. \
-            scripts/several_rounds.py solves the program over all couplings of all rounds in \
-            fractions, without this theory, and finds the same.",
-        check: optimum,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "block-optimal-unlimited",
-        statement: "with drafts as long as the text, block verification makes the least expected \
-            number of target calls of all lossless rules of one path: the total of the largest of the \
-            hybrids p(x_1..x_j) q(x_(j+1)..x_(N-1) | x_1..x_j) over j < N; given the text a round \
-            starts at t with probability (1 - r_t Z_(t-1))+, Z_t = max(1, r_t Z_(t-1)), Z_0 = 1. \
-            Shorter drafts are not optimal",
-        source: "ours, for the rule of Sun et al., Block verification; \
-            docs/theory/several-rounds.md, Theorem 2",
-        explanation: "Text by text against the replay of block verification, and in the mean \
-            against the hybrids, in fractions. For L = 1, 2 below N - 1 block verification is above \
-            the optimum on most of the models.",
-        check: unlimited,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "carried-lossless",
-        statement: "the rule that keeps a draft with probability min(1, p/(d q)) and draws every \
-            other token from (p - d q)+, d being the probability, given the text so far, that a draft \
-            stands there, writes the target's text for every L; for L = 1 no lossless rule makes \
-            fewer calls",
-        source: "ours; docs/theory/several-rounds.md, Theorem 4",
-        explanation: "Every draft and coin of random models, in fractions: the law of the text, \
-            and calls against the mean over texts of what is replayed along them. For L = 1 against \
-            the optimum, text by text; for L > 1 never below it in the mean, and above it on some.",
-        check: carried_is_lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "carried-block-lossless",
-        statement: "the block rule that keeps, for each age of rounds, what they drafted and kept of \
-            the text, gives each row out in proportion to the drafts that they have to go, and settles \
-            a path from its end, writes the target's text for every L; for L = 1 no lossless rule \
-            makes fewer calls. For L > 1 some do",
-        source: "ours; docs/theory/several-rounds.md, Theorem 5",
-        explanation: "Every draft, stop and next token of random models, in fractions: the law of \
-            the text, and calls against the mean over texts of what is replayed along them, the \
-            least calls, block verification and the rule that carries by token.",
-        check: carried_block_is_lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "calls-ordered",
-        statement: "a rule whose round, from every start and whatever was before, accepts given the \
-            text stochastically at least what token verification of as many drafts does, makes given \
-            the text at most as many target calls in expectation",
-        source: "ours; docs/theory/several-rounds.md, Theorem 3",
-        explanation: "Random texts, in fractions: block verification; coins of at least min(1, r), \
-            as rules of several drafts a position have; and laws of the accepted number that are \
-            at least token verification's and otherwise random, from each start another. Without \
-            token verification on the lower side it fails: rounds that accept at least what block \
-            verification does can make more calls, which the check finds too.",
-        check: ordered,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "token-above-fewest",
-        statement: "text by text token verification makes at least the sum of s_t target calls, the \
-            fewest in the mean of all lossless rules of one path",
-        source: "ours; docs/theory/several-rounds.md, section 4",
-        explanation: "Random texts, in fractions, with the multipliers of the proof: chances that a \
-            place is marked, whose sum is at least that of s_t and at most token verification's calls. \
-            Block verification makes fewer than the sum on some texts, which the check finds too.",
-        check: token_is_above,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "given-out-lossless",
-        statement: "whatever is given out at each prefix and age within g_j(y) <= sigma_j s_j(y), sum over \
-            y of g_j <= a_j, sum over j of g_j(y) <= p(y), a path that is settled from its end writes the \
-            target's text, also if the draft's rows s_j depend on where the round began",
-        source: "ours; docs/theory/several-rounds.md, Theorem 5",
-        explanation: "Random choices within the bounds, rows by start and prefix: every draft, stop and \
-            next token in fractions, the law of the text and the chance of a start behind each prefix.",
-        check: any_giving_is_lossless,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "rounds-optimum" by optimum,
+        "over all lossless rules of one path with at most L fresh drafts a round, \
+        whatever they couple or remember, the least expected number of target calls for N \
+        tokens is the mean over the target's texts of the sum over t < N of s_t, s_0 = 1, s_t = \
+        (1 - sum over k = 1..min(L, t) of s_(t-k) r_(t-k+1) ... r_t)+",
+        "ours; docs/theory/several-rounds.md, Theorem 1",
+        "In fractions, on random models whose rows depend on the whole prefix, zeros \
+        among them: multipliers that prove that no rule makes fewer calls, held against every \
+        constraint, and a decoder that makes as many, by its masses of every draft, stop and \
+        next token: they have the law of the drafts, and the text is the target's. \
+        scripts/several_rounds.py solves the program over all couplings of all rounds in \
+        fractions, without this theory, and finds the same.";
+    holds "block-optimal-unlimited" by unlimited,
+        "with drafts as long as the text, block verification makes the least expected \
+        number of target calls of all lossless rules of one path: the total of the largest of the \
+        hybrids p(x_1..x_j) q(x_(j+1)..x_(N-1) | x_1..x_j) over j < N; given the text a round \
+        starts at t with probability (1 - r_t Z_(t-1))+, Z_t = max(1, r_t Z_(t-1)), Z_0 = 1. \
+        Shorter drafts are not optimal",
+        "ours, for the rule of Sun et al., Block verification; \
+        docs/theory/several-rounds.md, Theorem 2",
+        "Text by text against the replay of block verification, and in the mean \
+        against the hybrids, in fractions. For L = 1, 2 below N - 1 block verification is above \
+        the optimum on most of the models.";
+    holds "carried-lossless" by carried_is_lossless,
+        "the rule that keeps a draft with probability min(1, p/(d q)) and draws every \
+        other token from (p - d q)+, d being the probability, given the text so far, that a draft \
+        stands there, writes the target's text for every L; for L = 1 no lossless rule makes \
+        fewer calls",
+        "ours; docs/theory/several-rounds.md, Theorem 4",
+        "Every draft and coin of random models, in fractions: the law of the text, \
+        and calls against the mean over texts of what is replayed along them. For L = 1 against \
+        the optimum, text by text; for L > 1 never below it in the mean, and above it on some.";
+    holds "carried-block-lossless" by carried_block_is_lossless,
+        "the block rule that keeps, for each age of rounds, what they drafted and kept of \
+        the text, gives each row out in proportion to the drafts that they have to go, and settles \
+        a path from its end, writes the target's text for every L; for L = 1 no lossless rule \
+        makes fewer calls. For L > 1 some do",
+        "ours; docs/theory/several-rounds.md, Theorem 5",
+        "Every draft, stop and next token of random models, in fractions: the law of \
+        the text, and calls against the mean over texts of what is replayed along them, the \
+        least calls, block verification and the rule that carries by token.";
+    holds "calls-ordered" by ordered,
+        "a rule whose round, from every start and whatever was before, accepts given the \
+        text stochastically at least what token verification of as many drafts does, makes given \
+        the text at most as many target calls in expectation",
+        "ours; docs/theory/several-rounds.md, Theorem 3",
+        "Random texts, in fractions: block verification; coins of at least min(1, r), \
+        as rules of several drafts a position have; and laws of the accepted number that are \
+        at least token verification's and otherwise random, from each start another. Without \
+        token verification on the lower side it fails: rounds that accept at least what block \
+        verification does can make more calls, which the check finds too.";
+    holds "token-above-fewest" by token_is_above,
+        "text by text token verification makes at least the sum of s_t target calls, the \
+        fewest in the mean of all lossless rules of one path",
+        "ours; docs/theory/several-rounds.md, section 4",
+        "Random texts, in fractions, with the multipliers of the proof: chances that a \
+        place is marked, whose sum is at least that of s_t and at most token verification's calls. \
+        Block verification makes fewer than the sum on some texts, which the check finds too.";
+    holds "given-out-lossless" by any_giving_is_lossless,
+        "whatever is given out at each prefix and age within g_j(y) <= sigma_j s_j(y), sum over \
+        y of g_j <= a_j, sum over j of g_j(y) <= p(y), a path that is settled from its end writes the \
+        target's text, also if the draft's rows s_j depend on where the round began",
+        "ours; docs/theory/several-rounds.md, Theorem 5",
+        "Random choices within the bounds, rows by start and prefix: every draft, stop and \
+        next token in fractions, the law of the text and the chance of a start behind each prefix.";
+}
 
 /// Models of (tokens of the vocabulary, of the text, drafts), rows with zeros among them.
 const SHAPES: [(usize, usize, usize); 8] = [

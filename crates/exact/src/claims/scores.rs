@@ -1,8 +1,8 @@
 //! Claims about which laws have an order of the tokens that finds the optimum.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, describe, fractions, optimum, shipped_optima, subsets};
-use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::optimum::{ratio_scan, thresholds};
 use specgap_core::problem::Problem;
@@ -13,149 +13,106 @@ use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, 
 use specgap_number::number::Number;
 use std::sync::Arc;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "closure",
-        statement: "what is composed of parts that are convex in one score w by mixing, independent \
-            union, forced tokens, conditioning on avoiding tokens and merging of tokens is convex \
-            in w, and sorting by w/p finds its optimum; so are races that an independent clock \
-            stops, and Poisson sampling, whose score is -log(1 - chance)",
-        source: "ours (docs/theory/laws.md, Theorems 1 and 2)",
-        explanation: "The definition for every H and every pair of further tokens, and the scan \
-            against the flow, in fractions, on random compositions. Proof: the inequality is linear \
-            in Q, which covers mixtures. The growth of Q_1 Q_2 is Q_1(H+y) dQ_2 + dQ_1 Q_2(H) \
-            upwards and Q_1(H) dQ_2 + dQ_1 Q_2(H-x) downwards, term by term no less. Conditioning \
-            and forcing restrict the sets that are compared. The mean growth over a merged block \
-            lies between those of its first and last token. Stopped races: the proof of sequential \
-            draws with every time cut off at the stop.",
-        check: closure,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "score-converse",
-        statement: "for weights w > 0 the best prefix of the order by w/p is optimal for every target \
-            p if and only if Q is w-convex; and weights that serve exist if and only if no cycle of \
-            tokens has a product of c(x, y) above 1, c being the largest quotient of the slopes \
-            at x before and at y after",
-        source: "ours (docs/theory/laws.md, Theorem 3)",
-        explanation: "Random laws of sets of four tokens, in fractions. Where the cycle condition \
-            holds, the weights that it gives are checked against the definition, and their scan \
-            against the optimum for random targets. Where given weights fail the definition, the \
-            target of the proof is built, and the scan misses its optimum. Proof: Q is \
-            supermodular, so the growths of Q along an order that begins with y, and back along one \
-            that begins with x, make a target for which x is in every best set and y in none, \
-            while w/p puts y strictly first. Weights exist if the constraints on differences of \
-            log w have no negative cycle.",
-        check: converse,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "linear-thresholds",
-        statement: "let Q be a sum of products of functions that are convex in one of m scores w^j \
-            each: every minimiser of P - Q is { p < sum of l_j w^j } for some l >= 0, tokens with \
-            equality on either side; so drafts from two models take at most 2 V^2 sets",
-        source: "ours (docs/theory/laws.md, Theorem 4)",
-        explanation: "Every minimiser of random problems with two scores (drafts from two models, \
-            groups, mixtures, stopped races) among all 2^V subsets, and whether such an l exists, \
-            by the corners of its polygon; and the optimum by the cells of the plane against the \
-            flow; in fractions. Proof: take l_j as a number between the slopes of Q_j at H \
-            downwards and upwards, times the other factors, and telescope.",
-        check: linear,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "children-sorted",
-        statement: "the children of a tree's nodes at its last level, drawn by q-convex laws from \
-            q(.|x) for each drafted parent x whatever the law of the parents: in some best set, \
-            the children of each parent are a prefix of the order by q(y|x)/p(y|x)",
-        source: "ours (docs/theory/laws.md, section 6)",
-        explanation: "Random laws of up to three parents, i.i.d., sequential and distinct children, \
-            in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
-            over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \
-            for fixed children of the other parents Theorem 1 applies to the children of x.",
-        check: children,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "one-score-two-models",
-        statement: "drafts from two models can be sorted: some score made of a token's own p, q_1 and \
-            q_2 puts a best set first",
-        source: "a natural extension of the ratio scan",
-        explanation: "Wrong: q_1 = (.1, .2, .7, 0), q_2 = (.2, .1, 0, .7), one draft each. With p = \
-            (.15, .15, 0, .7) the only best set is {0, 2}, with p = (.15, .15, .7, 0) it is {1, 3}. \
-            Tokens 0 and 1 have the same p, q_1 and q_2 in both, and change sides. Two thresholds \
-            take the place of the order (linear-thresholds). For V = 3 no such pair was found.",
-        check: two_models,
-        ..Claim::refuted(&[
-            "refuted/two-models-left.toml",
-            "refuted/two-models-right.toml",
-        ])
-    },
-    Claim {
-        id: "any-race-sorts",
-        statement: "the first n of any independent clocks to ring can be sorted by some w/p",
-        source: "a reading of the proof by exponential clocks",
-        explanation: "Wrong where hazards keep no fixed ratio. Clock 0 rings at 1 (probability 1/4) \
-            or 10, clock 1 at 0.9 (1/8), 3 (1/2) or 11, clock 2 at 0 or 2, clock 3 at 0.001 or 4 \
-            (1/2 each), n = 2. One target asks for w_0/w_1 >= 2/3, another for w_0/w_1 <= 7/11. \
-            Normal noise in place of Gumbel noise on the logits (perturb and take the top n) is \
-            such a race.",
-        check: any_race,
-        ..Claim::refuted(&[
-            "refuted/race-not-proportional-early.toml",
-            "refuted/race-not-proportional-late.toml",
-        ])
-    },
-    Claim {
-        id: "two-temperatures-sort",
-        statement: "drafts of one model at two temperatures can be sorted by some w/p, since one \
-            temperature orders the tokens as the other does",
-        source: "a natural reading of the ratio scan",
-        explanation: "Wrong, drawn independently or one after the other. Independently: q ~ (50, 8, 6, \
-            1) and its squares, where one target asks for w_2/w_3 >= 52/7 and another for at most \
-            51/7. Sequentially, q ~ (50, 6, 4, 1) first and then its squares without the first: \
-            w_2/w_3 >= 15/2 and at most 172/23. Draw all drafts at one temperature, or search two \
-            thresholds.",
-        check: two_temperatures,
-        ..Claim::refuted(&[
-            "refuted/two-temperatures-light.toml",
+claims! {
+    holds "closure" by closure,
+        "what is composed of parts that are convex in one score w by mixing, independent \
+        union, forced tokens, conditioning on avoiding tokens and merging of tokens is convex \
+        in w, and sorting by w/p finds its optimum; so are races that an independent clock \
+        stops, and Poisson sampling, whose score is -log(1 - chance)",
+        "ours (docs/theory/laws.md, Theorems 1 and 2)",
+        "The definition for every H and every pair of further tokens, and the scan \
+        against the flow, in fractions, on random compositions. Proof: the inequality is linear \
+        in Q, which covers mixtures. The growth of Q_1 Q_2 is Q_1(H+y) dQ_2 + dQ_1 Q_2(H) \
+        upwards and Q_1(H) dQ_2 + dQ_1 Q_2(H-x) downwards, term by term no less. Conditioning \
+        and forcing restrict the sets that are compared. The mean growth over a merged block \
+        lies between those of its first and last token. Stopped races: the proof of sequential \
+        draws with every time cut off at the stop.";
+    holds "score-converse" by converse,
+        "for weights w > 0 the best prefix of the order by w/p is optimal for every target \
+        p if and only if Q is w-convex; and weights that serve exist if and only if no cycle of \
+        tokens has a product of c(x, y) above 1, c being the largest quotient of the slopes \
+        at x before and at y after",
+        "ours (docs/theory/laws.md, Theorem 3)",
+        "Random laws of sets of four tokens, in fractions. Where the cycle condition \
+        holds, the weights that it gives are checked against the definition, and their scan \
+        against the optimum for random targets. Where given weights fail the definition, the \
+        target of the proof is built, and the scan misses its optimum. Proof: Q is \
+        supermodular, so the growths of Q along an order that begins with y, and back along one \
+        that begins with x, make a target for which x is in every best set and y in none, \
+        while w/p puts y strictly first. Weights exist if the constraints on differences of \
+        log w have no negative cycle.";
+    holds "linear-thresholds" by linear,
+        "let Q be a sum of products of functions that are convex in one of m scores w^j \
+        each: every minimiser of P - Q is { p < sum of l_j w^j } for some l >= 0, tokens with \
+        equality on either side; so drafts from two models take at most 2 V^2 sets",
+        "ours (docs/theory/laws.md, Theorem 4)",
+        "Every minimiser of random problems with two scores (drafts from two models, \
+        groups, mixtures, stopped races) among all 2^V subsets, and whether such an l exists, \
+        by the corners of its polygon; and the optimum by the cells of the plane against the \
+        flow; in fractions. Proof: take l_j as a number between the slopes of Q_j at H \
+        downwards and upwards, times the other factors, and telescope.";
+    holds "children-sorted" by children,
+        "the children of a tree's nodes at its last level, drawn by q-convex laws from \
+        q(.|x) for each drafted parent x whatever the law of the parents: in some best set, \
+        the children of each parent are a prefix of the order by q(y|x)/p(y|x)",
+        "ours (docs/theory/laws.md, section 6)",
+        "Random laws of up to three parents, i.i.d., sequential and distinct children, \
+        in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
+        over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \
+        for fixed children of the other parents Theorem 1 applies to the children of x.";
+    refuted "one-score-two-models" by two_models,
+        in ["refuted/two-models-left.toml", "refuted/two-models-right.toml"]
+        "drafts from two models can be sorted: some score made of a token's own p, q_1 and \
+        q_2 puts a best set first",
+        "a natural extension of the ratio scan",
+        "Wrong: q_1 = (.1, .2, .7, 0), q_2 = (.2, .1, 0, .7), one draft each. With p = \
+        (.15, .15, 0, .7) the only best set is {0, 2}, with p = (.15, .15, .7, 0) it is {1, 3}. \
+        Tokens 0 and 1 have the same p, q_1 and q_2 in both, and change sides. Two thresholds \
+        take the place of the order (linear-thresholds). For V = 3 no such pair was found.";
+    refuted "any-race-sorts" by any_race,
+        in ["refuted/race-not-proportional-early.toml", "refuted/race-not-proportional-late.toml"]
+        "the first n of any independent clocks to ring can be sorted by some w/p",
+        "a reading of the proof by exponential clocks",
+        "Wrong where hazards keep no fixed ratio. Clock 0 rings at 1 (probability 1/4) \
+        or 10, clock 1 at 0.9 (1/8), 3 (1/2) or 11, clock 2 at 0 or 2, clock 3 at 0.001 or 4 \
+        (1/2 each), n = 2. One target asks for w_0/w_1 >= 2/3, another for w_0/w_1 <= 7/11. \
+        Normal noise in place of Gumbel noise on the logits (perturb and take the top n) is \
+        such a race.";
+    refuted "two-temperatures-sort" by two_temperatures,
+        in ["refuted/two-temperatures-light.toml",
             "refuted/two-temperatures-heavy.toml",
             "refuted/two-temperatures-sequential-light.toml",
-            "refuted/two-temperatures-sequential-heavy.toml",
-        ])
-    },
-    Claim {
-        id: "distinct-beats-wr",
-        statement: "alpha* of i.i.d. drafts given that they differ is at least that of i.i.d. drafts",
-        source: "a natural reading: what is drawn twice is of no use",
-        explanation: "Wrong: q = (3/4, 1/8, 1/8), two drafts and a target on token 0 give 12/13 \
-            against 15/16. The condition throws away draws of the heavy token alone. Sequential \
-            draws, which draw again in its place, have 27/28, and are never worse than i.i.d. \
-            ones (wo-beats-wr).",
-        check: distinct_below_iid,
-        ..Claim::refuted(&[
-            "refuted/distinct-below-replacement-distinct.toml",
-            "refuted/distinct-below-replacement-iid.toml",
-        ])
-    },
-    Claim {
-        id: "distinct-laws-ordered",
-        statement: "of the two laws of distinct drafts one has the larger alpha* on every problem with \
-            the same p, q and n",
-        source: "a natural reading of the comparison in Hu et al., sec. 5",
-        explanation: "Wrong, and for every q that gives the two laws different chances P(i in X): a \
-            target on i alone has alpha* = P(i in X), and these chances add up to n under either \
-            law. With q = (1/2, 1/4, 1/4), n = 2 a target on token 1 has 7/12 sequentially and 3/5 \
-            given that drafts differ; on token 0 it is 5/6 against 4/5.",
-        check: no_order,
-        ..Claim::refuted(&[
-            "refuted/sequential-below-distinct-sequential.toml",
+            "refuted/two-temperatures-sequential-heavy.toml"]
+        "drafts of one model at two temperatures can be sorted by some w/p, since one \
+        temperature orders the tokens as the other does",
+        "a natural reading of the ratio scan",
+        "Wrong, drawn independently or one after the other. Independently: q ~ (50, 8, 6, \
+        1) and its squares, where one target asks for w_2/w_3 >= 52/7 and another for at most \
+        51/7. Sequentially, q ~ (50, 6, 4, 1) first and then its squares without the first: \
+        w_2/w_3 >= 15/2 and at most 172/23. Draw all drafts at one temperature, or search two \
+        thresholds.";
+    refuted "distinct-beats-wr" by distinct_below_iid,
+        in ["refuted/distinct-below-replacement-distinct.toml",
+            "refuted/distinct-below-replacement-iid.toml"]
+        "alpha* of i.i.d. drafts given that they differ is at least that of i.i.d. drafts",
+        "a natural reading: what is drawn twice is of no use",
+        "Wrong: q = (3/4, 1/8, 1/8), two drafts and a target on token 0 give 12/13 \
+        against 15/16. The condition throws away draws of the heavy token alone. Sequential \
+        draws, which draw again in its place, have 27/28, and are never worse than i.i.d. \
+        ones (wo-beats-wr).";
+    refuted "distinct-laws-ordered" by no_order,
+        in ["refuted/sequential-below-distinct-sequential.toml",
             "refuted/sequential-below-distinct-distinct.toml",
             "without-replacement/half-token-sequential.toml",
-            "without-replacement/half-token-conditioned.toml",
-        ])
-    },
-];
+            "without-replacement/half-token-conditioned.toml"]
+        "of the two laws of distinct drafts one has the larger alpha* on every problem with \
+        the same p, q and n",
+        "a natural reading of the comparison in Hu et al., sec. 5",
+        "Wrong, and for every q that gives the two laws different chances P(i in X): a \
+        target on i alone has alpha* = P(i in X), and these chances add up to n under either \
+        law. With q = (1/2, 1/4, 1/4), n = 2 a target on token 1 has 7/12 sequentially and 3/5 \
+        given that drafts differ; on token 0 it is 5/6 against 4/5.";
+}
 
 /// Q of all subsets, by mask.
 pub(super) fn values(scheme: &dyn DraftScheme) -> Vec<Rational> {

@@ -1,28 +1,27 @@
 //! The claim about random numbers that every round begins anew with.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::Family;
-use super::{Claim, Finding};
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::{Number, normalised};
 use std::collections::BTreeMap;
 
 const RESET: &str = problem!("refuted/seed-reset-each-round");
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "seed-reset-each-round",
-    statement: "a decoder whose every round, over its random numbers, puts out tokens by the target's law \
+claims! {
+    refuted "seed-reset-each-round" by check,
+        in ["refuted/seed-reset-each-round.toml"]
+        "a decoder whose every round, over its random numbers, puts out tokens by the target's law \
         writes texts by the target's law, also if each round of a request begins with the same numbers",
-    source: "a reading of tests that give every trial a seed of its own",
-    explanation: "Wrong. Token verification, one draft a round, with one number for the draft, one for the \
+        "a reading of tests that give every trial a seed of its own",
+        "Wrong. Token verification, one draft a round, with one number for the draft, one for the \
         coin and one for the token that is the target's own. With p = (1/2, 1/2), q = (3/4, 1/4) and three \
         tokens the first token has the law p, and so have the first two, over all seeds: a trial that is \
         one round long cannot see it. The text of three is off by a total variation of 3/8. The check goes \
         through all cells of the three numbers, in fractions, on random pairs too. `specgap audit` sees it \
-        in the target law of texts of several rounds.",
-    check,
-    ..Claim::refuted(&["refuted/seed-reset-each-round.toml"])
-}];
+        in the target law of texts of several rounds.";
+}
 
 /// Finds where the sums of a law end: the numbers at which what they choose changes.
 fn ends(law: &[Rational]) -> Vec<Rational> {

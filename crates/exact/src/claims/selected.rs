@@ -1,42 +1,35 @@
 //! Claims about trees of which one child of each node is selected, and whose path is verified as a
 //! block; `docs/theory/tree-replay.md` has the proof.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::Family;
 use super::layers::{Lift, rules};
 use super::text::Pair;
 use super::traversal::{
     Grown, LAWS, Next, Rounds, draft, each_free, each_model, each_tree, following, texts, tuples,
 };
-use super::{Claim, Finding};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "selected-block-lossless",
-        statement: "select one child of each node of a tree with a law s that rows give, follow them to a \
-            leaf, and verify that path as a block with s for q: the target's text comes out. How many \
-            children a node gets may depend on all that was drawn before, other branches included",
-        source: "ours: docs/theory/tree-replay.md, Theorem LB",
-        explanation: "Every tree, draft and selection in fractions, for each law with its rules: the \
-            child that the rule accepts is selected, and the first where it accepts none. Shapes by \
-            depth, by place, and shapes that look at other branches.",
-        check: lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "selected-block-above-recursion",
-        statement: "where the number of children depends on the prefix alone, the selected path keeps i \
-            tokens of a text with chance min over j <= i of the product of s/p, at least what the same \
-            rule keeps node by node from the root, text by text and at every depth",
-        source: "ours: docs/theory/tree-replay.md, Theorem LB",
-        explanation: "The formula along every text against every tree, draft and coin, in fractions. \
-            Where the number of children looks at other branches, E[tau] may be below what the rule \
-            keeps from the root: of some models it is.",
-        check: above_recursion,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "selected-block-lossless" by lossless,
+        "select one child of each node of a tree with a law s that rows give, follow them to a \
+        leaf, and verify that path as a block with s for q: the target's text comes out. How many \
+        children a node gets may depend on all that was drawn before, other branches included",
+        "ours: docs/theory/tree-replay.md, Theorem LB",
+        "Every tree, draft and selection in fractions, for each law with its rules: the \
+        child that the rule accepts is selected, and the first where it accepts none. Shapes by \
+        depth, by place, and shapes that look at other branches.";
+    holds "selected-block-above-recursion" by above_recursion,
+        "where the number of children depends on the prefix alone, the selected path keeps i \
+        tokens of a text with chance min over j <= i of the product of s/p, at least what the same \
+        rule keeps node by node from the root, text by text and at every depth",
+        "ours: docs/theory/tree-replay.md, Theorem LB",
+        "The formula along every text against every tree, draft and coin, in fractions. \
+        Where the number of children looks at other branches, E[tau] may be below what the rule \
+        keeps from the root: of some models it is.";
+}
 
 /// The law of the selected child of a node with so many children.
 fn selected(lift: &mut Lift<'_>, prefix: &[usize], count: usize) -> Option<Vec<Rational>> {

@@ -1,33 +1,32 @@
 //! The claim about several drafts for one position, of which a rule that carries takes one.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, positive};
 use super::rounds::{least_of_carried, mean_calls, replayed};
 use super::scores::mass;
 use super::text::{Pair, carried, extended};
-use super::{Claim, Finding};
 use specgap_core::rounds::{ChainRule, carried_starts};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 use specgap_plan::even_selection;
 use std::collections::BTreeMap;
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "siblings-carry",
-    statement: "rounds draft n i.i.d. tokens for one position. Select one of them by s*, the law \
+claims! {
+    holds "siblings-carry" by check,
+        "rounds draft n i.i.d. tokens for one position. Select one of them by s*, the law \
         that is most even against p, keep it with min(1, p/(d s*)), d being the probability, given \
         the text so far, that a round starts there, and draw every other token from (p - d s*)+. The \
         text is the target's; each token is accepted as often as any rule can that finds drafts with \
         d, the least over sets H of d + p(H) - d q(H)^n; and no rule of the selected draft makes \
         fewer calls, that one among them which verifies it round by round and attains alpha*",
-    source: "ours; docs/theory/several-rounds.md, Theorem 6",
-    explanation: "Random models in fractions: that s* can be selected, by every set of tokens; \
+        "ours; docs/theory/several-rounds.md, Theorem 6",
+        "Random models in fractions: that s* can be selected, by every set of tokens; \
         every draft and coin of the rule, for the law of the text; each token of each text against \
         the least over all sets; calls against those of the same draft verified round by round. \
         scripts/several_rounds.py solves the program of all rules of n drafts, i.i.d. or of strata, in \
-        fractions: this rule attains it on 98 of 100 models and is at most 1.6% above.",
-    check,
-    ..Claim::HOLDS
-}];
+        fractions: this rule attains it on 98 of 100 models and is at most 1.6% above.";
+}
 
 /// Tokens of the vocabulary and of a text, drafts.
 const SHAPES: [[usize; 3]; 6] = [

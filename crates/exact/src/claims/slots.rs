@@ -1,9 +1,9 @@
 //! Claims about slot weights: one weight a token, in tiers, attains alpha* of any law of drafts.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, fractions, optimum, whole};
 use super::scores::{is_in, mask_of, mass, minimisers, values};
-use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Composed, Composition};
@@ -15,40 +15,33 @@ use std::sync::Arc;
 
 const ONE_TIER: &str = problem!("refuted/slot-weights-one-tier");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "slot-weights",
-        statement: "for every law of the drafts a rule by one weight a token, in tiers, attains alpha*: \
-            one of the drafts in the highest tier that was drafted is put out, with probability \
-            proportional to its weight; in the lowest tier a slot of weight 1 rejects",
-        source: "ours; docs/theory/plans.md, section 2",
-        explanation: "Proof: the tiers are the steps of a maximal chain of minimisers of F = P - Q. In \
-            each, log weights minimise a convex function whose gradient is what is put out less p. \
-            How it grows in the long run is a sum over level sets D of F(H - D) - F(H), H the tier's \
-            end, or of F(H + E) - F(H) outside; all are above 0, as no minimiser is missing from the \
-            chain, so that the minimum exists. Checked in fractions on random laws of sets, some \
-            of which may draft nothing: the lattice of minimisers, each of these inequalities, \
-            and the growth by its definition in random directions. Weights are real numbers. \
-            Where p was made from rational ones, in several tiers, they attain alpha* of the maximum \
-            flow exactly. For all other p they are enclosed: rational weights near them, what \
-            they put out cut to p in fractions, fall short of alpha* by no more than the shortfall given.",
-        check: weights_exist,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "slot-weights-one-tier",
-        statement: "one positive weight a token attains alpha* without tiers: inside some minimiser of \
-            P - Q against a slot that rejects, outside it against the other drafts alone",
-        source: "a natural reading of slot-weights",
-        explanation: "Wrong: two i.i.d. drafts from q = (1/2, 1/2), and p = (1/4, 3/4). The minimisers \
-            are the empty set, {0} and {0, 1}, alpha* is 1, and token 0 alone is drafted with 1/4. \
-            With the empty set token 0 comes out of mixed drafts as well, more often than p has \
-            it, whatever its weight; with {0} or {0, 1} the slot rejects at times. Tiers are the limit \
-            of weights that run to 0: token 1 wherever it is drafted.",
-        check: one_tier,
-        ..Claim::refuted(&["refuted/slot-weights-one-tier.toml"])
-    },
-];
+claims! {
+    holds "slot-weights" by weights_exist,
+        "for every law of the drafts a rule by one weight a token, in tiers, attains alpha*: \
+        one of the drafts in the highest tier that was drafted is put out, with probability \
+        proportional to its weight; in the lowest tier a slot of weight 1 rejects",
+        "ours; docs/theory/plans.md, section 2",
+        "Proof: the tiers are the steps of a maximal chain of minimisers of F = P - Q. In \
+        each, log weights minimise a convex function whose gradient is what is put out less p. \
+        How it grows in the long run is a sum over level sets D of F(H - D) - F(H), H the tier's \
+        end, or of F(H + E) - F(H) outside; all are above 0, as no minimiser is missing from the \
+        chain, so that the minimum exists. Checked in fractions on random laws of sets, some \
+        of which may draft nothing: the lattice of minimisers, each of these inequalities, \
+        and the growth by its definition in random directions. Weights are real numbers. \
+        Where p was made from rational ones, in several tiers, they attain alpha* of the maximum \
+        flow exactly. For all other p they are enclosed: rational weights near them, what \
+        they put out cut to p in fractions, fall short of alpha* by no more than the shortfall given.";
+    refuted "slot-weights-one-tier" by one_tier,
+        in ["refuted/slot-weights-one-tier.toml"]
+        "one positive weight a token attains alpha* without tiers: inside some minimiser of \
+        P - Q against a slot that rejects, outside it against the other drafts alone",
+        "a natural reading of slot-weights",
+        "Wrong: two i.i.d. drafts from q = (1/2, 1/2), and p = (1/4, 3/4). The minimisers \
+        are the empty set, {0} and {0, 1}, alpha* is 1, and token 0 alone is drafted with 1/4. \
+        With the empty set token 0 comes out of mixed drafts as well, more often than p has \
+        it, whatever its weight; with {0} or {0, 1} the slot rejects at times. Tiers are the limit \
+        of weights that run to 0: token 1 wherever it is drafted.";
+}
 
 /// A law of the set of drafted tokens: how likely each set is, by mask, the empty one among them.
 #[derive(Clone, Debug)]

@@ -1,23 +1,23 @@
 //! The claim about drafts whose rows depend on where their round began.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::Family;
-use super::{Claim, Finding};
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "calls-by-start",
-    statement: "where the draft's rows depend on where a round began, as those of EAGLE and MTP heads, \
+claims! {
+    refuted "calls-by-start" by check,
+        in ["refuted/calls-by-start.toml"]
+        "where the draft's rows depend on where a round began, as those of EAGLE and MTP heads, \
         the fewest target calls of one path are still the mean over texts of the sum of s_t, s_t = \
         (1 - sum over k of s_(t-k) times the ratios of the last k tokens in a round from t - k)+",
-    source: "a reading of docs/theory/several-rounds.md, Theorem 1",
-    explanation: "Wrong: it can pay to accept less. Let the text be 0000 for sure, and rounds draft two \
+        "a reading of docs/theory/several-rounds.md, Theorem 1",
+        "Wrong: it can pay to accept less. Let the text be 0000 for sure, and rounds draft two \
         tokens: from the start 0 and a wrong one, from the second place 0 and 0, from the third wrong \
         ones. The sum is 3: the first round keeps its right draft, and the next one begins where \
         drafts are poor. A round that keeps none begins at the second place, and 2 calls are enough. \
         With one draft a round, or rows that depend on the text alone, the theorem stands. The \
-        check goes through all decoders of sure texts.",
-    check,
-    ..Claim::refuted(&["refuted/calls-by-start.toml"])
-}];
+        check goes through all decoders of sure texts.";
+}
 
 /// The sum of `s_t`, where `right[t][i]` says whether draft i of a round from t is the text's.
 fn forward(right: &[Vec<bool>]) -> usize {

@@ -1,7 +1,8 @@
 //! SpecHub's toy table, drawn again.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::Family;
-use super::{Claim, Finding};
 use specgap_base::side_by_side;
 use specgap_core::optimum::ratio_scan::float_order;
 use specgap_core::problem::Problem;
@@ -9,20 +10,18 @@ use specgap_core::scheme::{DraftScheme, Hub, WithReplacement, WithoutReplacement
 use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::{Draft, Softmax, Target, TwoFloat, compensated_sum};
 
-pub(super) const CLAIMS: &[Claim] = &[Claim {
-    id: "spechub-table4",
-    statement: "the toy table of SpecHub: acceptance of RRS, RRSw, OTM, OTMw and SpecHub for \
+claims! {
+    supported "spechub-table4" by check,
+        "the toy table of SpecHub: acceptance of RRS, RRSw, OTM, OTMw and SpecHub for \
         T in {0.1, 0.25, 0.5} and similarity s in {0.7, 0.5}",
-    source: "SpecHub, App. D",
-    explanation: "Standard normal logits u, v over 50 tokens, p = softmax(u/T), \
+        "SpecHub, App. D",
+        "Standard normal logits u, v over 50 tokens, p = softmax(u/T), \
         q = softmax((s u + (1-s) v)/T), n = 2; the published cells are averages over 100 draws, ours \
         over 10,000, every acceptance computed without simulation. A cell's z is the difference over \
         its standard error, both averages' noise included; the check asks for |z| < 4 in all 30 \
         cells (by chance alone exceeded once in 500 tables). The paper's text says uniform logits; \
-        those do not reproduce it. RRSw, OTMw: without replacement.",
-    check,
-    ..Claim::SUPPORTED
-}];
+        those do not reproduce it. RRSw, OTMw: without replacement.";
+}
 
 const VOCAB: usize = 50;
 const DRAWS: usize = 10_000;

@@ -1,9 +1,9 @@
 //! Claims about draft lengths along a text.
 
+use super::Finding;
 use super::blocks::{accepted, block, trees};
-use super::claim::problem;
+use super::claim::{claims, problem};
 use super::family::{Family, describe, fractions, optimum, positive, whole};
-use super::{Claim, Finding};
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
 use specgap_core::coupling::Coupling;
@@ -22,133 +22,105 @@ const THRESHOLD: &str = problem!("refuted/specdec-threshold-form");
 const ONE_HOT: &str = problem!("refuted/entropy-lower-bound");
 const PRUNED: &str = problem!("refuted/prune-after-draw");
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "token-block-greedy",
-        statement: "over text y drawn from the target, with r = q(y)/p(y) and R_i = r_1 ... r_i, \
-            P(tau >= i) is the mean of the product of min(1, r_j) for token verification, of the \
-            least of R_0, ..., R_i for block verification and of min(1, R_i) for greedy block \
-            verification; text by text each is at most the next",
-        source: "Leviathan et al.; Sun et al., Block verification; as means over text, ours",
-        explanation: "Means over all texts of random trees against the laws of the three verifiers \
-            by enumeration, and the order on random texts, in fractions. Proof of the order: the \
-            product of min(1, r_j) over j <= i is at most that over j <= k, which is at most R_k \
-            and at most 1, for every k <= i; and the least of R_0, ..., R_i is at most R_0 = 1 and \
-            R_i. So token <= block <= greedy-block in expectation, on every pair of models.",
-        check: three_verifiers,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "replay",
-        statement: "given the text, the starts of a decoder's rounds are a renewal process: from s \
-            the next round starts at s + i with probability m_(i-1) - m_i for each i up to the \
-            length n that the policy drafts along the text, and at s + n + 1 with probability m_n; \
-            target calls are the sum of the starts' probabilities w_s, and draft tokens the sum of \
-            w_s times what is drafted from s on average",
-        source: "ours; for token and block verification and every rule that decides on what the \
-            drafter knows",
-        explanation: "The whole random process of drafting, verifying and correcting is enumerated \
-            on random models whose rows depend on the whole prefix, for lengths that are fixed, that \
-            follow a schedule, that depend on the draft's row, on the drafted tokens, and on both \
-            models: calls, drafts and the law of the text, which has to be the target's, in \
-            fractions. Proof: docs/theory/text-replay.md.",
-        check: renewal,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "oracle-stochastic",
-        statement: "given the text, no policy with token verification makes fewer target calls in \
-            expectation than the sum of 1 - min(1, r), nor discards fewer drafts than none; one who \
-            stops just before each rejection attains both, but for the text's last token, which is \
-            the target's own. So with t_d = c t_t, c <= 1, no choice of lengths is more than \
-            1/(c + (1 - c)(1 - overlap)) times as fast as the target alone",
-        source: "ours; extends SpecDec++, Theorem 4.1, to sampling",
-        explanation: "All patterns of coins of random texts: the fewest calls of any policy that \
-            knows them, by dynamic programming, averaged in fractions; and random lengths. Proof: a \
-            token is the target's own if it was not drafted or was rejected, which given the text \
-            has probability 1 - min(1, r) if it was drafted, and is certain if not. The coin-blind \
-            optimum is no such bound: with p = (1/2, 1/2, 0) and q = (1/4, 1/4, 1/2) a policy that \
-            stops after drafting the third token is quicker than it, and the check finds that too.",
-        check: oracle,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "specdec-threshold-form",
-        statement: "the optimal policy is a threshold on the probability that a draft of the round \
-            is rejected: it goes on as long as that is at most h",
-        source: "a reading of SpecDec++, Theorem 4.3",
-        explanation: "Wrong. With acceptances (1/2, 3/4, 0, 0), t_d = 1 and t_t - t_d = 4 the only \
-            optimum drafts two tokens at the start, so that it goes on where a rejection has \
-            probability 1/2, and one behind the first token, so that it stops where it has \
-            probability 1/4; and rounds do start there. What comes later decides too. The theorem \
-            itself gives a sufficient condition, and stands.",
-        check: threshold,
-        ..Claim::refuted(&["refuted/specdec-threshold-form.toml"])
-    },
-    Claim {
-        id: "entropy-lower-bound",
-        statement: "1 - sqrt(gamma H(q)) is a lower bound of the acceptance rate",
-        source: "a reading of SVIP and AdaEDL, whose rules stop by it",
-        explanation: "Wrong: the draft's entropy says nothing of the target. With q on one token \
-            and p on another H(q) = 0, the bound is 1, and nothing is accepted. `specgap length` \
-            reports how many rows of a log violate it.",
-        check: entropy,
-        ..Claim::refuted(&["refuted/entropy-lower-bound.toml"])
-    },
-    Claim {
-        id: "prune-after-draw",
-        statement: "a drafted token may be dropped because of its own probability, and the target \
-            asked instead, without a change of the output's law",
-        source: "a reading of confidence rules; independently, the counterexamples of DSpark and of D-cut \
-            (arXiv 2607.14647)",
-        explanation: "Wrong: with p = (1/2, 1/2), q = (3/4, 1/4), and tokens dropped if q(x) < 1/2, \
-            the first token has probability 5/8, a total variation of 1/8. Tokens that would have \
-            been accepted for sure are replaced by draws from p. DSpark's counterexample is an \
-            independent finding of the same: with p = (7/10, 3/10), q = (1/2, 1/2), a scheduler \
-            that drops a draft because it is the second token puts out (17/20, 3/20), a total \
-            variation of 3/20. Stopping behind the token, which is kept, is lossless (see \
-            replay); so is deciding on the row before anything is drawn, and so is verifying \
-            against q restricted to the kept tokens, which the check finds lossless on random \
-            pairs.",
-        check: pruned,
-        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
-    },
-    Claim {
-        id: "alpha-not-a-text-bound",
-        statement: "no lossless decoder of one draft a round makes fewer target calls for a text \
-            than one whose every round accepts alpha*",
-        source: "a reading of alpha*, and of block optima, as bounds on decoding",
-        explanation: "Wrong: alpha* bounds a round that starts with the target's own law. Whether a \
-            round starts at a position is hidden from who reads the text, and may depend on the \
-            tokens that follow. With p = (1/2, 1/2), q = (3/4, 1/4), one draft a round and three \
-            tokens, rules whose rounds are lossless one by one need at least 33/16 calls. The \
-            carried rule keeps a draft with min(1, p/(d q)) and draws all other tokens from \
-            (p - d q)+, d being the probability, given the text, that a draft stands there. A \
-            token is put out with min(p, d q) + (p - d q)+ = p, and behind it d is \
-            1 - min(1, d q/p). It needs 2 calls. Every draft and coin is enumerated, in fractions; \
-            on random models too, where the text's law is the target's and calls are the mean of \
-            the sum of d along the text.",
-        check: past_alpha,
-        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
-    },
-    Claim {
-        id: "lossy-frontier",
-        statement: "if the output's law may be off by a total variation eps, the most that can be \
-            accepted is min(P(something is drafted), alpha* + eps), for every law of the drafts",
-        source: "ours",
-        explanation: "Proof: a law p' within eps has p'(H) <= p(H) + eps for every H, so that its \
-            optimum is at most alpha* + eps; and where nothing is drafted nothing is accepted. And \
-            from an optimal coupling with p, in a share eps/(P(something is drafted) - alpha*) of \
-            the rejections of drafts put out the first draft instead: that much more is \
-            accepted, and the law changes on an event of probability eps. Checked in fractions on \
-            random problems of every law, laws that may draft nothing among them: optima of random \
-            laws p' within eps, and the optimum of the one that is built. With 1 in place of \
-            P(something is drafted) it is wrong: for p = (1/2, 1/2) and one draft from p with \
-            probability 1/2, else none, nothing above alpha* = 1/2 can be accepted.",
-        check: lossy,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "token-block-greedy" by three_verifiers,
+        "over text y drawn from the target, with r = q(y)/p(y) and R_i = r_1 ... r_i, \
+        P(tau >= i) is the mean of the product of min(1, r_j) for token verification, of the \
+        least of R_0, ..., R_i for block verification and of min(1, R_i) for greedy block \
+        verification; text by text each is at most the next",
+        "Leviathan et al.; Sun et al., Block verification; as means over text, ours",
+        "Means over all texts of random trees against the laws of the three verifiers \
+        by enumeration, and the order on random texts, in fractions. Proof of the order: the \
+        product of min(1, r_j) over j <= i is at most that over j <= k, which is at most R_k \
+        and at most 1, for every k <= i; and the least of R_0, ..., R_i is at most R_0 = 1 and \
+        R_i. So token <= block <= greedy-block in expectation, on every pair of models.";
+    holds "replay" by renewal,
+        "given the text, the starts of a decoder's rounds are a renewal process: from s \
+        the next round starts at s + i with probability m_(i-1) - m_i for each i up to the \
+        length n that the policy drafts along the text, and at s + n + 1 with probability m_n; \
+        target calls are the sum of the starts' probabilities w_s, and draft tokens the sum of \
+        w_s times what is drafted from s on average",
+        "ours; for token and block verification and every rule that decides on what the \
+        drafter knows",
+        "The whole random process of drafting, verifying and correcting is enumerated \
+        on random models whose rows depend on the whole prefix, for lengths that are fixed, that \
+        follow a schedule, that depend on the draft's row, on the drafted tokens, and on both \
+        models: calls, drafts and the law of the text, which has to be the target's, in \
+        fractions. Proof: docs/theory/text-replay.md.";
+    holds "oracle-stochastic" by oracle,
+        "given the text, no policy with token verification makes fewer target calls in \
+        expectation than the sum of 1 - min(1, r), nor discards fewer drafts than none; one who \
+        stops just before each rejection attains both, but for the text's last token, which is \
+        the target's own. So with t_d = c t_t, c <= 1, no choice of lengths is more than \
+        1/(c + (1 - c)(1 - overlap)) times as fast as the target alone",
+        "ours; extends SpecDec++, Theorem 4.1, to sampling",
+        "All patterns of coins of random texts: the fewest calls of any policy that \
+        knows them, by dynamic programming, averaged in fractions; and random lengths. Proof: a \
+        token is the target's own if it was not drafted or was rejected, which given the text \
+        has probability 1 - min(1, r) if it was drafted, and is certain if not. The coin-blind \
+        optimum is no such bound: with p = (1/2, 1/2, 0) and q = (1/4, 1/4, 1/2) a policy that \
+        stops after drafting the third token is quicker than it, and the check finds that too.";
+    refuted "specdec-threshold-form" by threshold,
+        in ["refuted/specdec-threshold-form.toml"]
+        "the optimal policy is a threshold on the probability that a draft of the round \
+        is rejected: it goes on as long as that is at most h",
+        "a reading of SpecDec++, Theorem 4.3",
+        "Wrong. With acceptances (1/2, 3/4, 0, 0), t_d = 1 and t_t - t_d = 4 the only \
+        optimum drafts two tokens at the start, so that it goes on where a rejection has \
+        probability 1/2, and one behind the first token, so that it stops where it has \
+        probability 1/4; and rounds do start there. What comes later decides too. The theorem \
+        itself gives a sufficient condition, and stands.";
+    refuted "entropy-lower-bound" by entropy,
+        in ["refuted/entropy-lower-bound.toml"]
+        "1 - sqrt(gamma H(q)) is a lower bound of the acceptance rate",
+        "a reading of SVIP and AdaEDL, whose rules stop by it",
+        "Wrong: the draft's entropy says nothing of the target. With q on one token \
+        and p on another H(q) = 0, the bound is 1, and nothing is accepted. `specgap length` \
+        reports how many rows of a log violate it.";
+    refuted "prune-after-draw" by pruned,
+        in ["refuted/prune-after-draw.toml"]
+        "a drafted token may be dropped because of its own probability, and the target \
+        asked instead, without a change of the output's law",
+        "a reading of confidence rules; independently, the counterexamples of DSpark and of D-cut \
+        (arXiv 2607.14647)",
+        "Wrong: with p = (1/2, 1/2), q = (3/4, 1/4), and tokens dropped if q(x) < 1/2, \
+        the first token has probability 5/8, a total variation of 1/8. Tokens that would have \
+        been accepted for sure are replaced by draws from p. DSpark's counterexample is an \
+        independent finding of the same: with p = (7/10, 3/10), q = (1/2, 1/2), a scheduler \
+        that drops a draft because it is the second token puts out (17/20, 3/20), a total \
+        variation of 3/20. Stopping behind the token, which is kept, is lossless (see \
+        replay); so is deciding on the row before anything is drawn, and so is verifying \
+        against q restricted to the kept tokens, which the check finds lossless on random \
+        pairs.";
+    refuted "alpha-not-a-text-bound" by past_alpha,
+        in ["refuted/prune-after-draw.toml"]
+        "no lossless decoder of one draft a round makes fewer target calls for a text \
+        than one whose every round accepts alpha*",
+        "a reading of alpha*, and of block optima, as bounds on decoding",
+        "Wrong: alpha* bounds a round that starts with the target's own law. Whether a \
+        round starts at a position is hidden from who reads the text, and may depend on the \
+        tokens that follow. With p = (1/2, 1/2), q = (3/4, 1/4), one draft a round and three \
+        tokens, rules whose rounds are lossless one by one need at least 33/16 calls. The \
+        carried rule keeps a draft with min(1, p/(d q)) and draws all other tokens from \
+        (p - d q)+, d being the probability, given the text, that a draft stands there. A \
+        token is put out with min(p, d q) + (p - d q)+ = p, and behind it d is \
+        1 - min(1, d q/p). It needs 2 calls. Every draft and coin is enumerated, in fractions; \
+        on random models too, where the text's law is the target's and calls are the mean of \
+        the sum of d along the text.";
+    holds "lossy-frontier" by lossy,
+        "if the output's law may be off by a total variation eps, the most that can be \
+        accepted is min(P(something is drafted), alpha* + eps), for every law of the drafts",
+        "ours",
+        "Proof: a law p' within eps has p'(H) <= p(H) + eps for every H, so that its \
+        optimum is at most alpha* + eps; and where nothing is drafted nothing is accepted. And \
+        from an optimal coupling with p, in a share eps/(P(something is drafted) - alpha*) of \
+        the rejections of drafts put out the first draft instead: that much more is \
+        accepted, and the law changes on an event of probability eps. Checked in fractions on \
+        random problems of every law, laws that may draft nothing among them: optima of random \
+        laws p' within eps, and the optimum of the one that is built. With 1 in place of \
+        P(something is drafted) it is wrong: for p = (1/2, 1/2) and one draft from p with \
+        probability 1/2, else none, nothing above alpha* = 1/2 can be accepted.";
+}
 
 /// All texts of a block problem, with their probabilities and ratios q/p.
 fn texts_of(problem: &BlockProblem) -> Vec<(Rational, Vec<Rational>)> {

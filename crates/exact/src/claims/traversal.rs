@@ -1,9 +1,10 @@
 //! Claims about trees of drafts that are verified from their leaves; `docs/theory/tree-replay.md` has
 //! the proofs.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, whole};
 use super::text::Pair;
-use super::{Claim, Finding};
 use specgap_core::rounds::{
     DrawnNode, TextToken, TreeEnd, ends_from_leaves, kept_from_leaves, most_kept,
 };
@@ -14,67 +15,47 @@ use specgap_number::number::Number;
 use specgap_plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
 use std::collections::BTreeMap;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "traversal-lossless",
-        statement: "traversal of i.i.d. drafts or of strata, with passes at falling levels at the root, \
-            writes the target's text, also if which node is expanded next, and with how many children, \
-            depends on all that was drawn before, other branches included, as long as nothing that was \
-            drawn is dropped",
-        source: "traversal verification (arXiv 2505.12398) for i.i.d. drafts; strata, levels and orders \
-            of expansion are ours: docs/theory/tree-replay.md, Theorem V",
-        explanation: "Every tree, draft and coin in fractions: fixed shapes, and trees that grow where \
-            the draft is likeliest, with numbers of children that follow other branches. A drawn child \
-            that is dropped because of its own probability changes the text's law, which the check \
-            finds too.",
-        check: lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "expansion-order-lossless",
-        statement: "a tree that is verified from its root by a lossless rule of its children's law writes \
-            the target's text, whichever node is expanded next and with how many children, other \
-            branches looked at, as long as nothing that was drawn is dropped: it may have exactly N \
-            nodes every round",
-        source: "ours: docs/theory/tree-replay.md, Theorem P",
-        explanation: "The verifier comes to a node by what was drawn and tossed before its children \
-            were, so that these are fresh. Trees that grow where the draft is likeliest, with numbers of \
-            children that follow other branches, by every tree, draft and coin, in fractions.",
-        check: any_order,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "traversal-replay",
-        statement: "given the text, a tree verified from its leaves keeps its first d tokens with the sum \
-            over offers of the chance that the offer is made to these tokens times its weight, over \
-            p(y_1..y_d); offers and weights follow from rows on the text alone, where children that \
-            agree are nodes of their own",
-        source: "ours: docs/theory/tree-replay.md, Theorem R",
-        explanation: "The replay along each text, in f64, against every tree, draft and coin in \
-            fractions, for i.i.d. drafts and both draws of strata, one pass and four levels.",
-        check: replayed,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "traversal-above-recursion",
-        statement: "with one pass and independent drafts, a tree verified from its leaves keeps, text by \
-            text and at every depth, at least what the same passes node by node from the root keep",
-        source: "ours: docs/theory/tree-replay.md, Theorem V2",
-        explanation: "Both by every tree, draft and coin, in fractions.",
-        check: above_recursion,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "drafted-bound",
-        statement: "no lossless round keeps more of its tree than E[tau] <= sum over prefixes x of \
-            min(p(x), P(x is drafted)), and text by text this is what rows on the text say",
-        source: "ours: docs/theory/tree-replay.md",
-        explanation: "P(x is drafted) by every tree in fractions against the formula along texts, and \
-            what traversal keeps, with one pass and four levels, against the bound.",
-        check: bounded,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "traversal-lossless" by lossless,
+        "traversal of i.i.d. drafts or of strata, with passes at falling levels at the root, \
+        writes the target's text, also if which node is expanded next, and with how many children, \
+        depends on all that was drawn before, other branches included, as long as nothing that was \
+        drawn is dropped",
+        "traversal verification (arXiv 2505.12398) for i.i.d. drafts; strata, levels and orders \
+        of expansion are ours: docs/theory/tree-replay.md, Theorem V",
+        "Every tree, draft and coin in fractions: fixed shapes, and trees that grow where \
+        the draft is likeliest, with numbers of children that follow other branches. A drawn child \
+        that is dropped because of its own probability changes the text's law, which the check \
+        finds too.";
+    holds "expansion-order-lossless" by any_order,
+        "a tree that is verified from its root by a lossless rule of its children's law writes \
+        the target's text, whichever node is expanded next and with how many children, other \
+        branches looked at, as long as nothing that was drawn is dropped: it may have exactly N \
+        nodes every round",
+        "ours: docs/theory/tree-replay.md, Theorem P",
+        "The verifier comes to a node by what was drawn and tossed before its children \
+        were, so that these are fresh. Trees that grow where the draft is likeliest, with numbers of \
+        children that follow other branches, by every tree, draft and coin, in fractions.";
+    holds "traversal-replay" by replayed,
+        "given the text, a tree verified from its leaves keeps its first d tokens with the sum \
+        over offers of the chance that the offer is made to these tokens times its weight, over \
+        p(y_1..y_d); offers and weights follow from rows on the text alone, where children that \
+        agree are nodes of their own",
+        "ours: docs/theory/tree-replay.md, Theorem R",
+        "The replay along each text, in f64, against every tree, draft and coin in \
+        fractions, for i.i.d. drafts and both draws of strata, one pass and four levels.";
+    holds "traversal-above-recursion" by above_recursion,
+        "with one pass and independent drafts, a tree verified from its leaves keeps, text by \
+        text and at every depth, at least what the same passes node by node from the root keep",
+        "ours: docs/theory/tree-replay.md, Theorem V2",
+        "Both by every tree, draft and coin, in fractions.";
+    holds "drafted-bound" by bounded,
+        "no lossless round keeps more of its tree than E[tau] <= sum over prefixes x of \
+        min(p(x), P(x is drafted)), and text by text this is what rows on the text say",
+        "ours: docs/theory/tree-replay.md",
+        "P(x is drafted) by every tree in fractions against the formula along texts, and \
+        what traversal keeps, with one pass and four levels, against the bound.";
+}
 
 /// A node of a tree that is being drawn.
 #[derive(Clone)]

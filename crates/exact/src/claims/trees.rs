@@ -1,8 +1,9 @@
 //! Claims about trees of drafts along a text.
 
+use super::Finding;
+use super::claim::claims;
 use super::family::{Family, fraction, fractions, whole};
 use super::text::{Pair, extended};
-use super::{Claim, Finding};
 use crate::block::transport::largest_coupling;
 use specgap_core::problem::Problem;
 use specgap_core::rounds::{ChildShares, replay_tree};
@@ -14,39 +15,31 @@ use specgap_number::number::Number;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "tree-replay",
-        statement: "given the text, position and node of a tree of drafts that is verified from its \
-            root are a Markov chain: from a node with n children it goes on to child k with \
-            probability A(k | y; n) = P(the output is y, and it came through child k)/p(y), y being \
-            the text's next token, whatever happened before. So E[tau] is the mean over text of the \
-            sum over nodes of the product of A along their paths, and target calls are those of the \
-            renewal process with m_d the sum over nodes of depth d",
-        source: "ours; for every draft law and lossless verifier of a node",
-        explanation: "The whole random process of drafting a tree, verifying it node by node and \
-            correcting is enumerated on random models whose rows depend on the whole prefix: calls, \
-            E[tau] from every prefix with room for the tree, and the law of the text, which has to \
-            be the target's, in fractions, for every law and verifier whose A is known. Proof: \
-            docs/theory/tree-replay.md.",
-        check: replayed,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "acceptance-not-tree-optimal",
-        statement: "a node's verifier that accepts as often as any can is not always worth most in a \
-            tree: with v_k = 1 + E[tau below child k], what counts is the sum of v_k P(output \
-            through child k)",
-        source: "ours",
-        explanation: "With v = (3, 1), two i.i.d. drafts, p = (1/2, 3/10, 1/5) and q = (1/5, 3/10, \
-            1/2) the most is 11/5, and no rule that is worth it accepts more than 4/5, below alpha* \
-            = 43/50. Both are maximal transports: found by augmenting paths in whole numbers, and \
-            bounded from above by dual prices, which are whole numbers too, the constraints being \
-            those of a bipartite graph.",
-        check: not_optimal,
-        ..Claim::HOLDS
-    },
-];
+claims! {
+    holds "tree-replay" by replayed,
+        "given the text, position and node of a tree of drafts that is verified from its \
+        root are a Markov chain: from a node with n children it goes on to child k with \
+        probability A(k | y; n) = P(the output is y, and it came through child k)/p(y), y being \
+        the text's next token, whatever happened before. So E[tau] is the mean over text of the \
+        sum over nodes of the product of A along their paths, and target calls are those of the \
+        renewal process with m_d the sum over nodes of depth d",
+        "ours; for every draft law and lossless verifier of a node",
+        "The whole random process of drafting a tree, verifying it node by node and \
+        correcting is enumerated on random models whose rows depend on the whole prefix: calls, \
+        E[tau] from every prefix with room for the tree, and the law of the text, which has to \
+        be the target's, in fractions, for every law and verifier whose A is known. Proof: \
+        docs/theory/tree-replay.md.";
+    holds "acceptance-not-tree-optimal" by not_optimal,
+        "a node's verifier that accepts as often as any can is not always worth most in a \
+        tree: with v_k = 1 + E[tau below child k], what counts is the sum of v_k P(output \
+        through child k)",
+        "ours",
+        "With v = (3, 1), two i.i.d. drafts, p = (1/2, 3/10, 1/5) and q = (1/5, 3/10, \
+        1/2) the most is 11/5, and no rule that is worth it accepts more than 4/5, below alpha* \
+        = 43/50. Both are maximal transports: found by augmenting paths in whole numbers, and \
+        bounded from above by dual prices, which are whole numbers too, the constraints being \
+        those of a bipartite graph.";
+}
 
 /// A law with a rule whose shares are known.
 struct Node {

@@ -1,8 +1,8 @@
 //! Claims about verifiers on single-step problems.
 
-use super::claim::problem;
+use super::Finding;
+use super::claim::{claims, problem};
 use super::family::{Family, describe, each, optimum, under};
-use super::{Claim, Finding};
 use crate::evaluate::verify;
 use num_traits::Signed;
 use specgap_core::problem::Problem;
@@ -11,141 +11,91 @@ use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::{Rational, round_nearest};
 use specgap_number::number::Number;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "verifiers-lossless",
-        statement: "token, rrs, rrs-wo, shared-gumbel, gls, k-seq, spechub, greedy, optimal and exact-match \
-            emit exactly the target's law under their own draft laws, and none accepts more than alpha*",
-        source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5; \
-            trymirai/lalamo, pull request 209",
-        explanation: "The output law is summed over all tuples, in fractions, with total variation \
-            0 asked for; membership acceptance is compared with the flow's optimum.",
-        check: lossless,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "optimal-attains",
-        statement: "the verifier that follows the maximum flow's plan accepts exactly alpha*",
-        source: "SpecTr, sec. 4; Hu et al., sec. 3",
-        explanation: "Exact acceptance of the plan's conditional laws, summed over tuples, against \
-            the flow, under all seven draft laws.",
-        check: optimal_attains,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "greedy-optimal",
-        statement: "greedy verification attains alpha* of greedy drafts",
-        source: "Hu et al., Theorem 7",
-        explanation: "Exact acceptance against the flow.",
-        check: greedy_optimal,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "hub-equals-greedy",
-        statement: "SpecHub's acceptance equals greedy's with two drafts, and both are optimal for \
-            their draft laws",
-        source: "Hu et al., sec. 5.3",
-        explanation: "Exact acceptance of both on the same pairs, against each other and the flow.",
-        check: hub_equals_greedy,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "spechub-top",
-        statement: "SpecHub emits the top draft token exactly as often as the target asks, always as \
-            an accepted draft",
-        source: "SpecHub, Corollary 1",
-        explanation: "Exact mass of accepted draws of the hub token, summed over all pairs, against \
-            p of it.",
-        check: spechub_top,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "spechub-beats-rrs",
-        statement: "SpecHub accepts at least as much as recursive rejection with replacement at n = 2 \
-            if q(a)/(1-q(a)) >= 1 - sum of min(p, q)",
-        source: "SpecHub, Theorem 3",
-        explanation: "Exact acceptance of both on random pairs that meet the condition. Proof: let r \
-            be the right-hand side, the probability that the first draft is rejected. Recursive \
-            rejection accepts min(p, q) + min((p-q)+, r q) = min(p, (1+r) q) of a token; SpecHub \
-            accepts p(a) of a and min(p, q/(1-q(a))) of any other, and 1/(1-q(a)) = \
-            1 + q(a)/(1-q(a)) >= 1 + r.",
-        check: spechub_beats_rrs,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "spechub-beats-otm",
-        statement: "SpecHub accepts at least the optimum of two drafts with replacement if \
-            q(a) >= 1/2",
-        source: "SpecHub, Theorem 4",
-        explanation: "Exact acceptance against the exact optimum on random pairs that meet the \
-            condition. Proof: with replacement a token x other than a is drafted with probability at \
-            most 2 q(x) <= q(x)/(1-q(a)), and SpecHub accepts min(p(x), q(x)/(1-q(a))) of it and all \
-            of p(a).",
-        check: spechub_beats_otm,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "kseq-ratio",
-        statement: "k-seq accepts at least (1-(1-1/n)^n) alpha*, hence at least (1-1/e) alpha*",
-        source: "SpecTr, Theorem 2",
-        explanation: "Its algorithmic acceptance, by formula, against the flow on random pairs; the \
-            smallest ratio found is evidence of how much is left.",
-        check: kseq_ratio,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "rrs-wo-recursion",
-        statement: "after rejections the residual of recursive rejection without replacement is \
-            proportional to (p - L q)+ for one scalar L, so its acceptance needs no enumeration",
-        source: "ours",
-        explanation: "Acceptance by the recursion in (L, s) against the law summed over all tuples, \
-            n = 2 to 4.",
-        check: rrs_wo_recursion,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "shared-gumbel-bound",
-        statement: "the token of least E/p is that of least E/q, one noise E, with the sum over i of \
-            1/sum over j of max(p_j/p_i, q_j/q_i), which is at least (1-TV)/(1+TV)",
-        source: "Daliri, Musco, Suresh 2024, \"Coupling without communication\"",
-        explanation: "The sum against what the rule accepts of one draft, in fractions; equality with \
-            the bound where p = (0, 1/2, 1/2) and q = (1/2, 0, 1/2). Proof of the bound: with \
-            m = min(p_i, q_i) a term is m/sum over j of max(p_j m/p_i, q_j m/q_i), and that sum is at \
-            most the sum of max(p_j, q_j) = 1+TV.",
-        check: shared_gumbel_bound,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "gls-bound",
-        statement: "of n noises, the token of least E/p over all is that of least E/q in one of them with at least the sum \
-            over j of n/sum over i of [max(p_i/p_j, q_i/q_j) + (n-1) p_i/p_j]",
-        source: "GLS, arXiv 2506.05632, by notes on it; the proof is ours",
-        explanation: "The rule's rate against the sum, in fractions. Proof: what is summed is p_j n/(n + A), A the sum over \
-            i of (p_j q_i/q_j - p_i)+: the chance that the output is j, and the draft of its own noise \
-            (docs/theory/shared-noise.md).",
-        check: gls_bound,
-        ..Claim::HOLDS
-    },
-    Claim {
-        id: "shared-gumbel-over-rrs-wo",
-        statement: "shared-gumbel accepts at least as much as rrs-wo of as many drafts",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong for one draft, which rrs-wo accepts with 1-TV, the most that any rule does: \
-            p = (0, 1/2, 1/2), q = (1/2, 0, 1/2) give 1/3 and 1/2.",
-        check: shared_gumbel_over_rrs_wo,
-        ..Claim::refuted(&["refuted/shared-gumbel-below-rrs-wo.toml"])
-    },
-    Claim {
-        id: "rrs-wo-over-shared-gumbel",
-        statement: "rrs-wo, which sees q, accepts at least as much as shared-gumbel of as many drafts",
-        source: "a natural guess; refuted by specgap",
-        explanation: "Wrong for two drafts: p = (0, 1/3, 2/3), q = (1/3, 1/3, 1/3) give 5/6 and 9/10. \
-            Rejection loses all where 0 is refused and 1 comes next; with one noise an output of 2 \
-            makes it likely that 2 comes early.",
-        check: rrs_wo_over_shared_gumbel,
-        ..Claim::refuted(&["refuted/shared-gumbel-above-rrs-wo.toml"])
-    },
-];
+claims! {
+    holds "verifiers-lossless" by lossless,
+        "token, rrs, rrs-wo, shared-gumbel, gls, k-seq, spechub, greedy, optimal and exact-match \
+        emit exactly the target's law under their own draft laws, and none accepts more than alpha*",
+        "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5; \
+        trymirai/lalamo, pull request 209",
+        "The output law is summed over all tuples, in fractions, with total variation \
+        0 asked for; membership acceptance is compared with the flow's optimum.";
+    holds "optimal-attains" by optimal_attains,
+        "the verifier that follows the maximum flow's plan accepts exactly alpha*",
+        "SpecTr, sec. 4; Hu et al., sec. 3",
+        "Exact acceptance of the plan's conditional laws, summed over tuples, against \
+        the flow, under all seven draft laws.";
+    holds "greedy-optimal" by greedy_optimal,
+        "greedy verification attains alpha* of greedy drafts",
+        "Hu et al., Theorem 7",
+        "Exact acceptance against the flow.";
+    holds "hub-equals-greedy" by hub_equals_greedy,
+        "SpecHub's acceptance equals greedy's with two drafts, and both are optimal for \
+        their draft laws",
+        "Hu et al., sec. 5.3",
+        "Exact acceptance of both on the same pairs, against each other and the flow.";
+    holds "spechub-top" by spechub_top,
+        "SpecHub emits the top draft token exactly as often as the target asks, always as \
+        an accepted draft",
+        "SpecHub, Corollary 1",
+        "Exact mass of accepted draws of the hub token, summed over all pairs, against \
+        p of it.";
+    holds "spechub-beats-rrs" by spechub_beats_rrs,
+        "SpecHub accepts at least as much as recursive rejection with replacement at n = 2 \
+        if q(a)/(1-q(a)) >= 1 - sum of min(p, q)",
+        "SpecHub, Theorem 3",
+        "Exact acceptance of both on random pairs that meet the condition. Proof: let r \
+        be the right-hand side, the probability that the first draft is rejected. Recursive \
+        rejection accepts min(p, q) + min((p-q)+, r q) = min(p, (1+r) q) of a token; SpecHub \
+        accepts p(a) of a and min(p, q/(1-q(a))) of any other, and 1/(1-q(a)) = \
+        1 + q(a)/(1-q(a)) >= 1 + r.";
+    holds "spechub-beats-otm" by spechub_beats_otm,
+        "SpecHub accepts at least the optimum of two drafts with replacement if \
+        q(a) >= 1/2",
+        "SpecHub, Theorem 4",
+        "Exact acceptance against the exact optimum on random pairs that meet the \
+        condition. Proof: with replacement a token x other than a is drafted with probability at \
+        most 2 q(x) <= q(x)/(1-q(a)), and SpecHub accepts min(p(x), q(x)/(1-q(a))) of it and all \
+        of p(a).";
+    holds "kseq-ratio" by kseq_ratio,
+        "k-seq accepts at least (1-(1-1/n)^n) alpha*, hence at least (1-1/e) alpha*",
+        "SpecTr, Theorem 2",
+        "Its algorithmic acceptance, by formula, against the flow on random pairs; the \
+        smallest ratio found is evidence of how much is left.";
+    holds "rrs-wo-recursion" by rrs_wo_recursion,
+        "after rejections the residual of recursive rejection without replacement is \
+        proportional to (p - L q)+ for one scalar L, so its acceptance needs no enumeration",
+        "ours",
+        "Acceptance by the recursion in (L, s) against the law summed over all tuples, \
+        n = 2 to 4.";
+    holds "shared-gumbel-bound" by shared_gumbel_bound,
+        "the token of least E/p is that of least E/q, one noise E, with the sum over i of \
+        1/sum over j of max(p_j/p_i, q_j/q_i), which is at least (1-TV)/(1+TV)",
+        "Daliri, Musco, Suresh 2024, \"Coupling without communication\"",
+        "The sum against what the rule accepts of one draft, in fractions; equality with \
+        the bound where p = (0, 1/2, 1/2) and q = (1/2, 0, 1/2). Proof of the bound: with \
+        m = min(p_i, q_i) a term is m/sum over j of max(p_j m/p_i, q_j m/q_i), and that sum is at \
+        most the sum of max(p_j, q_j) = 1+TV.";
+    holds "gls-bound" by gls_bound,
+        "of n noises, the token of least E/p over all is that of least E/q in one of them with at least the sum \
+        over j of n/sum over i of [max(p_i/p_j, q_i/q_j) + (n-1) p_i/p_j]",
+        "GLS, arXiv 2506.05632, by notes on it; the proof is ours",
+        "The rule's rate against the sum, in fractions. Proof: what is summed is p_j n/(n + A), A the sum over \
+        i of (p_j q_i/q_j - p_i)+: the chance that the output is j, and the draft of its own noise \
+        (docs/theory/shared-noise.md).";
+    refuted "shared-gumbel-over-rrs-wo" by shared_gumbel_over_rrs_wo,
+        in ["refuted/shared-gumbel-below-rrs-wo.toml"]
+        "shared-gumbel accepts at least as much as rrs-wo of as many drafts",
+        "a natural guess; refuted by specgap",
+        "Wrong for one draft, which rrs-wo accepts with 1-TV, the most that any rule does: \
+        p = (0, 1/2, 1/2), q = (1/2, 0, 1/2) give 1/3 and 1/2.";
+    refuted "rrs-wo-over-shared-gumbel" by rrs_wo_over_shared_gumbel,
+        in ["refuted/shared-gumbel-above-rrs-wo.toml"]
+        "rrs-wo, which sees q, accepts at least as much as shared-gumbel of as many drafts",
+        "a natural guess; refuted by specgap",
+        "Wrong for two drafts: p = (0, 1/3, 2/3), q = (1/3, 1/3, 1/3) give 5/6 and 9/10. \
+        Rejection loses all where 0 is refused and 1 comes next; with one noise an output of 2 \
+        makes it likely that 2 comes early.";
+}
 
 /// Exact membership acceptance, summed over tuples.
 fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {

@@ -81,10 +81,10 @@ pub fn enclose(problem: &Problem) -> Result<Enclosure, EnclosureError> {
         }
     }
     if accepted.lower() > round_up(&upper) {
-        return Err(CertificateError::Contradiction {
-            lower: accepted.lower().to_string(),
-            upper: format_rational(&upper),
-        }
+        return Err(CertificateError::Contradiction(
+            accepted.lower().to_string(),
+            format_rational(&upper),
+        )
         .into());
     }
     Ok(Enclosure {

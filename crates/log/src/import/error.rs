@@ -11,24 +11,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file system refused.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// `cannot be read` or `cannot be written`.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file as a whole is not what it should be.
-    #[error("{path}: {message}")]
-    Input {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and the cure.
-        message: String,
-    },
+    /// The file system refused: the file; `cannot be read` or `cannot be written`; what the system
+    /// said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
+    /// A file as a whole is not what it should be: the file; what is wrong, and the cure.
+    #[error("{0}: {1}")]
+    Input(PathBuf, String),
     /// A field of a record cannot be used.
     #[error("{path}: record {record} (line {line}): {field}: {message}")]
     Field {
@@ -53,10 +42,7 @@ pub enum ImportError {
 
 impl ImportError {
     pub(super) fn input(path: &Path, message: impl Into<String>) -> Self {
-        Self::Input {
-            path: path.to_owned(),
-            message: message.into(),
-        }
+        Self::Input(path.to_owned(), message.into())
     }
 }
 

@@ -32,11 +32,8 @@ impl Place {
 
 /// Reads all records of a file.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, ImportError> {
-    let text = read_lines(path, DOCUMENT).map_err(|source| ImportError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
+    let text = read_lines(path, DOCUMENT)
+        .map_err(|source| ImportError::File(path.to_owned(), "cannot be read", source))?;
     let records = split(&text).map_err(|message| ImportError::input(path, message))?;
     if records.is_empty() {
         return Err(ImportError::input(

@@ -2,7 +2,7 @@
 
 use super::error::ImportError;
 use crate::log::CutOrder;
-use std::fmt;
+use specgap_base::{names, read_by_name};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -21,27 +21,32 @@ pub enum Engine {
     Tokens,
 }
 
+names! {
+    Engine,
+    /// Says which rows its exports have, and what is known of their temperature.
+    rule:
+    Vllm "vllm"
+        "JSON responses; logprobs of prompts, and raw_logprobs of text (the default mode), \
+        are before temperature and truncation; processed_logprobs are after both";
+    Sglang "sglang"
+        "JSON responses of /generate; output logprobs are divided by the request's \
+        temperature, those of inputs are not; neither is truncated";
+    LlamaCpp "llama-cpp"
+        "JSON responses of /completion with n_probs; before all samplers, or after them \
+        with post_sampling_probs";
+    HuggingFace "hf"
+        ".npz or .safetensors; logits are raw, scores are divided by the temperature and \
+        have -inf where a sampler truncates";
+    Tokens "tokens"
+        ".csv, .jsonl or .parquet with a line for each token of the text: prompt, position, \
+        logp, logq, and if known hit, p_hit, max_q, overlap; enough for specgap length";
+}
+
+read_by_name!(Engine, |text, all| {
+    format!("{text:?} is no engine; there are {all}")
+});
+
 impl Engine {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Vllm,
-        Self::Sglang,
-        Self::LlamaCpp,
-        Self::HuggingFace,
-        Self::Tokens,
-    ];
-
-    /// Returns its name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::LlamaCpp => "llama-cpp",
-            Self::HuggingFace => "hf",
-            Self::Tokens => "tokens",
-        }
-    }
-
     /// Returns the order in which its sampler cuts rows, unless it is told otherwise.
     pub fn cut_order(self) -> Option<CutOrder> {
         match self {
@@ -51,49 +56,6 @@ impl Engine {
             Self::HuggingFace => Some(CutOrder::default()),
             Self::Tokens => None,
         }
-    }
-
-    /// Says which rows its exports have, and what is known of their temperature.
-    pub fn rule(self) -> &'static str {
-        match self {
-            Self::Vllm => {
-                "JSON responses; logprobs of prompts, and raw_logprobs of text (the default mode), \
-                 are before temperature and truncation; processed_logprobs are after both"
-            }
-            Self::Sglang => {
-                "JSON responses of /generate; output logprobs are divided by the request's \
-                 temperature, those of inputs are not; neither is truncated"
-            }
-            Self::LlamaCpp => {
-                "JSON responses of /completion with n_probs; before all samplers, or after them \
-                 with post_sampling_probs"
-            }
-            Self::HuggingFace => {
-                ".npz or .safetensors; logits are raw, scores are divided by the temperature and \
-                 have -inf where a sampler truncates"
-            }
-            Self::Tokens => {
-                ".csv, .jsonl or .parquet with a line for each token of the text: prompt, position, \
-                 logp, logq, and if known hit, p_hit, max_q, overlap; enough for specgap length"
-            }
-        }
-    }
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Engine {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        (Self::ALL.into_iter().find(|engine| engine.as_str() == text)).ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
-            format!("{text:?} is no engine; there are {names}")
-        })
     }
 }
 

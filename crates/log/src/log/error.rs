@@ -12,35 +12,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The file system refused.
-    #[error("{path}: {action}: {source}")]
-    File {
-        /// The file or directory.
-        path: PathBuf,
-        /// `cannot be opened`, `cannot be read` or `cannot be written`.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file as a whole is not what it should be: truncated, another format,
-    /// a header that lies.
-    #[error("{path}: {message}")]
-    Format {
-        /// The file or directory.
-        path: PathBuf,
-        /// What is wrong, and the cure.
-        message: String,
-    },
-    /// A tensor is missing or has the wrong type or shape.
-    #[error("{path}: {tensor}: {message}")]
-    Tensor {
-        /// The file.
-        path: PathBuf,
-        /// The tensor's name.
-        tensor: String,
-        /// What is wrong, and the cure.
-        message: String,
-    },
+    /// The file system refused: the file or directory; `cannot be opened`, `cannot be read` or
+    /// `cannot be written`; what the system said.
+    #[error("{0}: {1}: {2}")]
+    File(PathBuf, &'static str, #[source] io::Error),
+    /// The file as a whole is not what it should be: truncated, another format, a header that lies:
+    /// the file or directory; what is wrong, and the cure.
+    #[error("{0}: {1}")]
+    Format(PathBuf, String),
+    /// A tensor is missing or has the wrong type or shape: the file; the tensor's name; what is
+    /// wrong, and the cure.
+    #[error("{0}: {1}: {2}")]
+    Tensor(PathBuf, String, String),
     /// A row cannot be used.
     #[error("{path}: {tensor}: row {row}: {message}")]
     Row {
@@ -67,18 +50,13 @@ pub enum LogError {
         /// What is wrong, and the cure.
         message: String,
     },
-    /// The disk is full.
+    /// The disk is full: the file; how many bytes the write that failed had.
     #[error(
-        "{path}: the disk is full ({bytes} bytes were to be written); free some space, or write \
+        "{0}: the disk is full ({1} bytes were to be written); free some space, or write \
          fewer or smaller rows (f16, the top tokens of a row alone), and run the same command again: \
          what was logged before this is kept"
     )]
-    DiskFull {
-        /// The file.
-        path: PathBuf,
-        /// How many bytes the write that failed had.
-        bytes: u64,
-    },
+    DiskFull(PathBuf, u64),
 }
 
 /// Says that there is no such token.
@@ -88,18 +66,11 @@ pub(super) fn outside(token: i64, vocabulary: impl std::fmt::Display) -> String 
 
 impl LogError {
     pub(crate) fn format(path: &Path, message: impl Into<String>) -> Self {
-        Self::Format {
-            path: path.to_owned(),
-            message: message.into(),
-        }
+        Self::Format(path.to_owned(), message.into())
     }
 
     pub(crate) fn tensor(path: &Path, tensor: &str, message: impl Into<String>) -> Self {
-        Self::Tensor {
-            path: path.to_owned(),
-            tensor: tensor.to_owned(),
-            message: message.into(),
-        }
+        Self::Tensor(path.to_owned(), tensor.to_owned(), message.into())
     }
 
     pub(crate) fn row(path: &Path, tensor: &str, row: usize, message: impl Into<String>) -> Self {
@@ -143,11 +114,7 @@ impl LogError {
     }
 
     pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be read", source)
     }
 
     pub(crate) fn writing(path: &Path, bytes: u64, source: io::Error) -> Self {
@@ -156,15 +123,8 @@ impl LogError {
             source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
         ) {
-            return Self::DiskFull {
-                path: path.to_owned(),
-                bytes,
-            };
+            return Self::DiskFull(path.to_owned(), bytes);
         }
-        Self::File {
-            path: path.to_owned(),
-            action: "cannot be written",
-            source,
-        }
+        Self::File(path.to_owned(), "cannot be written", source)
     }
 }

@@ -156,11 +156,7 @@ fn open(path: &Path) -> Result<File, LogError> {
             open_files().clear();
             File::open(path)
         })
-        .map_err(|source| LogError::File {
-            path: path.to_owned(),
-            action: "cannot be opened",
-            source,
-        })
+        .map_err(|source| LogError::File(path.to_owned(), "cannot be opened", source))
 }
 
 impl Named {

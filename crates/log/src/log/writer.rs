@@ -968,11 +968,7 @@ impl LogWriter {
 
     /// Removes what an interrupted process left: shards that are not listed.
     fn remove_strays(&self) -> Result<(), LogError> {
-        let failed = |source| LogError::File {
-            path: self.directory.clone(),
-            action: "cannot be read",
-            source,
-        };
+        let failed = |source| LogError::File(self.directory.clone(), "cannot be read", source);
         for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();

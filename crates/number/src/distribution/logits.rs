@@ -110,7 +110,7 @@ impl Softmax {
     }
 
     fn check(&self) -> Result<(), DistributionError> {
-        let setting = |name, value, limit| Err(DistributionError::Setting { name, value, limit });
+        let setting = |name, value, limit| Err(DistributionError::Setting(name, value, limit));
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             return setting("temperature", self.temperature, "finite and above 0");
         }
@@ -161,7 +161,7 @@ fn largest_logit(logits: &[f64]) -> Result<f64, DistributionError> {
     if legal != [true; LANES] {
         for (index, &value) in logits.iter().enumerate() {
             if value.is_nan() || value == f64::INFINITY {
-                return Err(DistributionError::Logit { index, value });
+                return Err(DistributionError::Logit(index, value));
             }
         }
     }
@@ -237,7 +237,7 @@ mod tests {
             let mut logits = [0.0; 20];
             logits[place] = bad;
             let error = refused(&logits).unwrap_err();
-            assert!(matches!(error, DistributionError::Logit { index, .. } if index == place));
+            assert!(matches!(error, DistributionError::Logit(index, _) if index == place));
         }
         let mut hot = [f32::MIN; 9];
         hot[4] = f32::MAX;
@@ -250,11 +250,11 @@ mod tests {
         let plain = Softmax::default();
         assert!(matches!(
             plain.probabilities(&[0.0, f64::NAN]),
-            Err(DistributionError::Logit { index: 1, .. })
+            Err(DistributionError::Logit(1, _))
         ));
         assert!(matches!(
             plain.probabilities(&[f64::INFINITY]),
-            Err(DistributionError::Logit { index: 0, .. })
+            Err(DistributionError::Logit(0, _))
         ));
         assert!(matches!(
             plain.probabilities(&[f64::NEG_INFINITY; 3]),
@@ -268,7 +268,7 @@ mod tests {
             let bad = Softmax { temperature };
             assert!(matches!(
                 bad.probabilities(&[0.0]),
-                Err(DistributionError::Setting { .. })
+                Err(DistributionError::Setting(..))
             ));
         }
     }

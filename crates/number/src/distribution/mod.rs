@@ -67,22 +67,12 @@ pub enum DistributionError {
     /// No entries.
     #[error("the vocabulary is empty; give at least one entry")]
     Empty,
-    /// An entry that is NaN or infinite.
-    #[error("entry {index} is {value}; probabilities must be finite")]
-    NotFinite {
-        /// Position, from 0.
-        index: usize,
-        /// What stands there.
-        value: f64,
-    },
-    /// An entry below zero.
-    #[error("entry {index} is {value}; probabilities must be >= 0")]
-    Negative {
-        /// Position, from 0.
-        index: usize,
-        /// What stands there, as text: it may be a fraction.
-        value: String,
-    },
+    /// An entry that is NaN or infinite: position, from 0; what stands there.
+    #[error("entry {0} is {1}; probabilities must be finite")]
+    NotFinite(usize, f64),
+    /// An entry below zero: position, from 0; what stands there, as text: it may be a fraction.
+    #[error("entry {0} is {1}; probabilities must be >= 0")]
+    Negative(usize, String),
     /// The entries do not sum to one.
     #[error(
         "the {entries} entries sum to {sum}; they must sum to 1 within {NORMALISATION_TOLERANCE:e}"
@@ -93,27 +83,15 @@ pub enum DistributionError {
         /// Their sum.
         sum: f64,
     },
-    /// A logit that is NaN or +inf.
-    #[error("entry {index} is {value}; logits must be finite or -inf")]
-    Logit {
-        /// Position, from 0.
-        index: usize,
-        /// What stands there.
-        value: f64,
-    },
+    /// A logit that is NaN or +inf: position, from 0; what stands there.
+    #[error("entry {0} is {1}; logits must be finite or -inf")]
+    Logit(usize, f64),
     /// A row of logits with only -inf.
     #[error("every logit is -inf; at least one token must be allowed")]
     AllMasked,
-    /// A softmax setting out of range.
-    #[error("{name} is {value}; it must be {limit}")]
-    Setting {
-        /// Name of the setting.
-        name: &'static str,
-        /// What it was set to.
-        value: f64,
-        /// What it may be.
-        limit: &'static str,
-    },
+    /// A softmax setting out of range: name of the setting; what it was set to; what it may be.
+    #[error("{0} is {1}; it must be {2}")]
+    Setting(&'static str, f64, &'static str),
 }
 
 /// A row of probabilities as integers: entry i has probability
@@ -155,13 +133,10 @@ fn are_masses(values: &[f64]) -> bool {
 fn refuse_entry(values: &[f64]) -> Result<(), DistributionError> {
     for (index, &value) in values.iter().enumerate() {
         if !value.is_finite() {
-            return Err(DistributionError::NotFinite { index, value });
+            return Err(DistributionError::NotFinite(index, value));
         }
         if value < 0.0 {
-            return Err(DistributionError::Negative {
-                index,
-                value: value.to_string(),
-            });
+            return Err(DistributionError::Negative(index, value.to_string()));
         }
     }
     Ok(())
@@ -226,10 +201,7 @@ impl Distribution {
         }
         for (index, value) in values.iter().enumerate() {
             if value.is_negative() {
-                return Err(DistributionError::Negative {
-                    index,
-                    value: format_rational(value),
-                });
+                return Err(DistributionError::Negative(index, format_rational(value)));
             }
         }
         let (weights, total) = integer_weights(&values);

@@ -28,17 +28,12 @@ pub enum ParseRationalError {
     /// A fraction over zero.
     #[error("\"{0}\" divides by zero")]
     ZeroDenominator(String),
-    /// Longer than [`MAX_NUMBER_CHARACTERS`] or with an exponent beyond
-    /// [`MAX_DECIMAL_EXPONENT`].
+    /// Longer than [`MAX_NUMBER_CHARACTERS`] or with an exponent beyond [`MAX_DECIMAL_EXPONENT`]:
+    /// how long the text is; its first characters.
     #[error(
-        "a number of {characters} characters starting \"{start}\" is too large; at most {MAX_NUMBER_CHARACTERS} characters and exponents within {MAX_DECIMAL_EXPONENT} are read"
+        "a number of {0} characters starting \"{1}\" is too large; at most {MAX_NUMBER_CHARACTERS} characters and exponents within {MAX_DECIMAL_EXPONENT} are read"
     )]
-    TooLarge {
-        /// How long the text is.
-        characters: usize,
-        /// Its first characters.
-        start: String,
-    },
+    TooLarge(usize, String),
 }
 
 /// Reads an integer, a decimal (with optional exponent) or a fraction of two
@@ -57,9 +52,8 @@ pub enum ParseRationalError {
 /// ```
 pub fn parse_rational(text: &str) -> Result<Rational, ParseRationalError> {
     let trimmed = text.trim();
-    let too_large = || ParseRationalError::TooLarge {
-        characters: trimmed.chars().count(),
-        start: trimmed.chars().take(24).collect(),
+    let too_large = || {
+        ParseRationalError::TooLarge(trimmed.chars().count(), trimmed.chars().take(24).collect())
     };
     if trimmed.len() > MAX_NUMBER_CHARACTERS {
         return Err(too_large());
@@ -277,14 +271,11 @@ mod tests {
         ));
         assert!(matches!(
             parse_rational("1e999999999"),
-            Err(ParseRationalError::TooLarge { .. })
+            Err(ParseRationalError::TooLarge(..))
         ));
         assert!(matches!(
             parse_rational(&"9".repeat(5000)),
-            Err(ParseRationalError::TooLarge {
-                characters: 5000,
-                ..
-            })
+            Err(ParseRationalError::TooLarge(5000, _))
         ));
     }
 

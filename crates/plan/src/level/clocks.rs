@@ -4,9 +4,9 @@ use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
 use super::passes::{COARSEST, FINER};
 use super::rates::LevelRates;
+use super::rates::plan_answers;
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Target, UnitSum, token_id};
-use specgap_number::known::Known;
 
 /// Width of the enclosure of alpha\* that is wanted.
 const WIDTH: f64 = 1e-9;
@@ -316,6 +316,13 @@ impl Rows {
     }
 }
 
+plan_answers! {
+    ClockPasses:
+    "alpha\\*, between what these passes accept and `1 + P(H) - Q(H)`.";
+    "Law of the output where no draft was accepted.";
+    "Tells whether the token is in H, the certificate of the upper bound."
+}
+
 impl ClockPasses {
     /// The passes for a target and the row of each draft.
     ///
@@ -368,26 +375,6 @@ impl ClockPasses {
             held: is_held,
             rates,
         })
-    }
-
-    /// Probability that a draft is accepted, enclosed.
-    pub fn acceptance_rate(&self) -> &Known {
-        &self.rates.acceptance
-    }
-
-    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
-    pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.rates.optimum
-    }
-
-    /// Tells whether the token is in H, the certificate of the upper bound.
-    pub fn holds(&self, token: u32) -> bool {
-        self.held.get(token as usize) == Some(&true)
-    }
-
-    /// Law of the output where no draft was accepted.
-    pub fn residual(&self) -> &std::sync::Arc<[f64]> {
-        &self.thinning.residual
     }
 
     /// Calls with each turn's draft and the chance that it is accepted there, until told to stop.

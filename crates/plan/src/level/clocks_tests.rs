@@ -150,7 +150,7 @@ fn simulated_rounds_follow_the_shares() {
     }
     assert_eq!(
         ClockPasses::solve(&p, &[]).unwrap_err(),
-        PlanError::Drafts { drafts: 0 }
+        PlanError::Drafts(0)
     );
     let short = Draft::new(&[1.0]).unwrap();
     assert!(ClockPasses::solve(&p, &[drafts[0].clone(), short]).is_err());

@@ -3,14 +3,13 @@
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
 use super::rates::LevelRates;
+use super::rates::plan_answers;
 use super::sweep::{NO_TIER, sweep};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{
     Draft, PROBABILITY_RELATIVE_ERROR, Rows, Target, by_rising_ratio, split_sum,
 };
-use specgap_number::known::Known;
 use specgap_number::scratch::Scratch;
-use std::sync::Arc;
 
 /// The tokens that can be drafted by rising p/q: all that plans of different n share.
 #[derive(Clone, Debug)]
@@ -63,6 +62,14 @@ pub struct LevelPlan {
     held: Vec<bool>,
     pub(super) thinning: Thinning,
     rates: LevelRates,
+}
+
+plan_answers! {
+    LevelPlan:
+    "alpha\\*, between what this plan accepts and `1 + P(H) - q(H)^n`.";
+    "Law of the output after a rejection, V entries.";
+    "Tells whether the token is in H, the certificate of the upper bound: those that can be \
+     drafted and are not used up at the end."
 }
 
 impl LevelPlan {
@@ -142,27 +149,6 @@ impl LevelPlan {
     /// V.
     pub fn vocab(&self) -> usize {
         self.tier.len()
-    }
-
-    /// Probability that a draft is accepted, enclosed.
-    pub fn acceptance_rate(&self) -> &Known {
-        &self.rates.acceptance
-    }
-
-    /// alpha\*, between what this plan accepts and `1 + P(H) - q(H)^n`.
-    pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.rates.optimum
-    }
-
-    /// Tells whether the token is in H, the certificate of the upper bound: those that can be
-    /// drafted and are not used up at the end.
-    pub fn holds(&self, token: u32) -> bool {
-        self.held.get(token as usize) == Some(&true)
-    }
-
-    /// Law of the output after a rejection, V entries.
-    pub fn residual(&self) -> &Arc<[f64]> {
-        &self.thinning.residual
     }
 
     /// Groups of tokens that run one after the other.

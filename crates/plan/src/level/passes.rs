@@ -5,12 +5,12 @@ use super::super::thinning::{Thinning, Verdict};
 use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors, reached, survives, surviving};
 use super::rates::LevelRates;
+use super::rates::plan_answers;
 use super::strata::{Home, Link, Straddle, Strata};
 use super::trace::{Over, Step, Tally, Trace};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
 use specgap_number::known::Known;
-use std::sync::Arc;
 
 /// The token has not been touched.
 const NEVER: u32 = u32::MAX;
@@ -499,6 +499,14 @@ impl Found {
     }
 }
 
+plan_answers! {
+    LevelPasses:
+    "alpha\\*, between what these passes accept and `1 + P(H) - Q(H)`.";
+    "Law of the output where no draft of a stratum was accepted. What it gives F is accepted too, \
+     as F is drafted.";
+    "Tells whether the token is in H, the certificate of the upper bound."
+}
+
 impl LevelPasses {
     /// The passes for `drafts` stratified drafts.
     ///
@@ -597,30 +605,9 @@ impl LevelPasses {
         &self.strata
     }
 
-    /// Probability that a draft is accepted, enclosed.
-    pub fn acceptance_rate(&self) -> &Known {
-        &self.rates.acceptance
-    }
-
-    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
-    pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.rates.optimum
-    }
-
-    /// Tells whether the token is in H, the certificate of the upper bound.
-    pub fn holds(&self, token: u32) -> bool {
-        self.held.get(token as usize) == Some(&true)
-    }
-
     /// Q(H).
     pub fn inside(&self) -> f64 {
         self.inside
-    }
-
-    /// Law of the output where no draft of a stratum was accepted. What it gives F is
-    /// accepted too, as F is drafted.
-    pub fn residual(&self) -> &Arc<[f64]> {
-        &self.thinning.residual
     }
 
     /// Returns the part of a token in a stratum that survives a step: all of one not of it.

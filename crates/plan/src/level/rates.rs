@@ -40,3 +40,32 @@ impl LevelRates {
         self.optimum = Known::rate(value, lower.min(upper), upper);
     }
 }
+
+/// What all plans by level answer: the documentation of alpha\*, of the residual, and of which tokens
+/// are held, where that is known.
+macro_rules! plan_answers {
+    ($plan:ident: $optimum:literal; $residual:literal $(; $holds:literal)?) => {
+        impl $plan {
+            /// Probability that a draft is accepted, enclosed.
+            pub fn acceptance_rate(&self) -> &specgap_number::known::Known {
+                &self.rates.acceptance
+            }
+
+            #[doc = $optimum]
+            pub fn optimal_acceptance_rate(&self) -> &specgap_number::known::Known {
+                &self.rates.optimum
+            }
+
+            $(#[doc = $holds]
+            pub fn holds(&self, token: u32) -> bool {
+                self.held.get(token as usize) == Some(&true)
+            })?
+
+            #[doc = $residual]
+            pub fn residual(&self) -> &std::sync::Arc<[f64]> {
+                &self.thinning.residual
+            }
+        }
+    };
+}
+pub(super) use plan_answers;

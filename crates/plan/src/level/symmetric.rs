@@ -3,12 +3,11 @@
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
 use super::rates::LevelRates;
+use super::rates::plan_answers;
 use super::sweep::mean_price;
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};
-use specgap_number::known::Known;
 use specgap_number::scratch::Scratch;
-use std::sync::Arc;
 
 /// The levels of the rule `level-4` for i.i.d. drafts: 0 takes three passes, as each leaves a
 /// little.
@@ -73,6 +72,12 @@ pub struct SymmetricPasses {
     thinning: Thinning,
     rates: LevelRates,
     refused_draft: f64,
+}
+
+plan_answers! {
+    SymmetricPasses:
+    "alpha\\*, between what these passes accept and `1 + P(H) - q(H)^n`.";
+    "Law of the output after a rejection, V entries."
 }
 
 impl SymmetricPasses {
@@ -163,24 +168,9 @@ impl SymmetricPasses {
         })
     }
 
-    /// Probability that a draft is accepted, enclosed.
-    pub fn acceptance_rate(&self) -> &Known {
-        &self.rates.acceptance
-    }
-
     /// Returns what the probability is at most that the output is a draft which was refused.
     pub fn refused_draft(&self) -> f64 {
         self.refused_draft
-    }
-
-    /// alpha\*, between what these passes accept and `1 + P(H) - q(H)^n`.
-    pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.rates.optimum
-    }
-
-    /// Law of the output after a rejection, V entries.
-    pub fn residual(&self) -> &Arc<[f64]> {
-        &self.thinning.residual
     }
 
     /// Returns the probability that a draft was accepted, given that this token is the output; each

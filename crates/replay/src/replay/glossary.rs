@@ -17,7 +17,7 @@ pub fn length_definitions() -> BTreeMap<String, String> {
     for drafts in Drafts::ALL {
         all.insert(format!("{drafts} drafts"), drafts.rule().to_owned());
     }
-    for family in &FAMILIES {
+    for family in FAMILIES {
         let meaning = format!("{}; decided on {}", family.rule, family.decided_on.as_str());
         all.insert(family.name.to_owned(), meaning);
     }

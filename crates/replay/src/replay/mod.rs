@@ -77,27 +77,18 @@ use std::path::PathBuf;
 
 impl ReplayError {
     fn of_log(log: &Log, message: String) -> Self {
-        Self::Log {
-            log: log.path().to_owned(),
-            message,
-        }
+        Self::Log(log.path().to_owned(), message)
     }
 
     fn of_position(log: &Log, position: usize, message: String) -> Self {
-        Self::Position {
-            log: log.path().to_owned(),
-            position,
-            message,
-        }
+        Self::Position(log.path().to_owned(), position, message)
     }
 
     /// Returns what is wrong, without the file that it is about.
     pub fn message(&self) -> String {
         match self {
-            Self::Log { message, .. } => message.clone(),
-            Self::Position {
-                position, message, ..
-            } => format!("position {position}: {message}"),
+            Self::Log(_, message) => message.clone(),
+            Self::Position(_, position, message) => format!("position {position}: {message}"),
             other => other.to_string(),
         }
     }
@@ -110,24 +101,13 @@ pub enum ReplayError {
     /// A log's files or rows are refused.
     #[error(transparent)]
     Rows(#[from] LogError),
-    /// A log's text is not what the identities need.
-    #[error("{log}: {message}")]
-    Log {
-        /// The log.
-        log: PathBuf,
-        /// What is wrong, and the cure.
-        message: String,
-    },
-    /// A position cannot be replayed.
-    #[error("{log}: position {position}: {message}")]
-    Position {
-        /// The log.
-        log: PathBuf,
-        /// The position's number in it, from 0.
-        position: usize,
-        /// What is wrong, and the cure.
-        message: String,
-    },
+    /// A log's text is not what the identities need: the log; what is wrong, and the cure.
+    #[error("{0}: {1}")]
+    Log(PathBuf, String),
+    /// A position cannot be replayed: the log; the position's number in it, from 0; what is wrong,
+    /// and the cure.
+    #[error("{0}: position {1}: {2}")]
+    Position(PathBuf, usize, String),
     /// Settings that leave nothing to do.
     #[error("{0}")]
     Settings(String),

@@ -836,7 +836,7 @@ mod tests {
     /// The last column names draft laws and verifiers that this program has.
     #[test]
     fn engines_are_named_in_words_of_this_program() {
-        for engine in &ENGINES {
+        for engine in ENGINES {
             let Some(here) = engine.here else { continue };
             assert!(here.law.parse::<SchemeName>().is_ok(), "{engine:?}");
             assert!(here.verifier.parse::<VerifierName>().is_ok(), "{engine:?}");

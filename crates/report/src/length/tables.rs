@@ -256,7 +256,7 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
                 format!("Policies, {verifier} verification"),
                 columns,
             );
-            for family in &FAMILIES {
+            for family in FAMILIES {
                 let rows = of(report, verifier, false).filter(|row| row.policy == family.name);
                 let rows: Vec<Row> = rows.map(|row| policy(row, has_speed)).collect();
                 let lacks = of(report, verifier, false)
@@ -338,7 +338,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
             });
             let first = std::iter::once(Entry::plain("fixed")).chain(fixed);
             let mut rows = vec![Row::reference(first)];
-            for family in &FAMILIES {
+            for family in FAMILIES {
                 let of = |at: &&&AtCost| {
                     let mut all = at.policies.iter();
                     all.any(|one| one.verifier == verifier && one.policy == family.name)

@@ -50,22 +50,13 @@ pub enum RowError {
     /// The draft's row is not a distribution.
     #[error("draft: {0}")]
     Draft(DistributionError),
-    /// Rows over different vocabularies.
-    #[error("the target has {target} entries and the draft {draft}; they need one vocabulary")]
-    Lengths {
-        /// Entries of the target's row.
-        target: usize,
-        /// Entries of the draft's row.
-        draft: usize,
-    },
-    /// A number of drafts that the scan was not loaded for.
-    #[error("drafts is {drafts}; it must be in 1..={limit}")]
-    Drafts {
-        /// What was asked for.
-        drafts: usize,
-        /// The most that is answered.
-        limit: usize,
-    },
+    /// Rows over different vocabularies: entries of the target's row; entries of the draft's row.
+    #[error("the target has {0} entries and the draft {1}; they need one vocabulary")]
+    Lengths(usize, usize),
+    /// A number of drafts that the scan was not loaded for: what was asked for; the most that is
+    /// answered.
+    #[error("drafts is {0}; it must be in 1..={1}")]
+    Drafts(usize, usize),
 }
 
 /// Sums of entries split into multiples of 2^-52 and rests.
@@ -163,10 +154,7 @@ impl Buckets {
     /// sums a token.
     pub(super) fn load(&mut self, rows: Rows<'_>) -> Result<(), RowError> {
         if rows.target.len() != rows.draft.len() {
-            return Err(RowError::Lengths {
-                target: rows.target.len(),
-                draft: rows.draft.len(),
-            });
+            return Err(RowError::Lengths(rows.target.len(), rows.draft.len()));
         }
         if rows.target.is_empty() {
             return Err(RowError::Target(DistributionError::Empty));
@@ -512,11 +500,11 @@ pub(super) fn bucket_of(ratio: f64) -> u16 {
 fn check_entries(row: &[f64]) -> Result<(), DistributionError> {
     for (index, &value) in row.iter().enumerate() {
         if !value.is_finite() {
-            return Err(DistributionError::NotFinite { index, value });
+            return Err(DistributionError::NotFinite(index, value));
         }
         if value < 0.0 {
             let value = value.to_string();
-            return Err(DistributionError::Negative { index, value });
+            return Err(DistributionError::Negative(index, value));
         }
         if value > 2.0 {
             let (entries, sum) = (row.len(), row.iter().sum());

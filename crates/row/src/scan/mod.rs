@@ -95,7 +95,7 @@ impl Workspace {
         let limit = MAX_DRAFTS;
         if !(1..=limit).contains(&most_drafts) {
             let drafts = most_drafts;
-            return Err(RowError::Drafts { drafts, limit });
+            return Err(RowError::Drafts(drafts, limit));
         }
         self.most_drafts = most_drafts;
         self.memo.forget();
@@ -144,7 +144,7 @@ impl<'a> Row<'a> {
         if (1..=limit).contains(&drafts) {
             Ok(())
         } else {
-            Err(RowError::Drafts { drafts, limit })
+            Err(RowError::Drafts(drafts, limit))
         }
     }
 

@@ -830,7 +830,7 @@ mod tests {
             Rule::EXACT_MATCH,
             Rule::threshold(0.6).unwrap(),
         ] {
-            for bug in &crate::audit::model::bugs::BUGS {
+            for bug in crate::audit::model::bugs::BUGS {
                 for reach in [1.0, 0.4] {
                     let laws = Laws::new(rule, &bug.engine, &at(reach));
                     let Some(out) = laws.output() else { continue };

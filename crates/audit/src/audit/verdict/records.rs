@@ -186,11 +186,7 @@ impl Records {
     /// file, line and column.
     pub fn parse(file: &Path, text: &str) -> Result<Self, AuditError> {
         let at = |line: usize| {
-            move |message: String| AuditError::Record {
-                file: file.to_owned(),
-                line: line + 1,
-                message,
-            }
+            move |message: String| AuditError::Record(file.to_owned(), line + 1, message)
         };
         let mut lines = text.lines().enumerate();
         let none = || at(0)("is empty; the first line names the columns".to_owned());

@@ -92,42 +92,18 @@ pub struct CompositionError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompositionFault {
-    /// A token that does not exist.
-    #[error("token {token} is not in the vocabulary 0..{vocab}")]
-    Token {
-        /// The token.
-        token: usize,
-        /// V.
-        vocab: usize,
-    },
-    /// A list of another length than the vocabulary.
-    #[error("{what} has {entries} entries; it must have {vocab}, one a token")]
-    Vocabulary {
-        /// Which list.
-        what: &'static str,
-        /// Its length.
-        entries: usize,
-        /// V.
-        vocab: usize,
-    },
-    /// No draws, or more distinct ones than there are tokens.
-    #[error("drafts is {count}; it must be in 1..={limit}")]
-    Count {
-        /// As given.
-        count: usize,
-        /// The most.
-        limit: usize,
-    },
-    /// A chance, weight or rate that is none.
-    #[error("{what} is {value}; it must be {limit}")]
-    Value {
-        /// Which.
-        what: String,
-        /// As given.
-        value: String,
-        /// What it may be.
-        limit: &'static str,
-    },
+    /// A token that does not exist: the token; V.
+    #[error("token {0} is not in the vocabulary 0..{1}")]
+    Token(usize, usize),
+    /// A list of another length than the vocabulary: which list; its length; V.
+    #[error("{0} has {1} entries; it must have {2}, one a token")]
+    Vocabulary(&'static str, usize, usize),
+    /// No draws, or more distinct ones than there are tokens: as given; the most.
+    #[error("drafts is {0}; it must be in 1..={1}")]
+    Count(usize, usize),
+    /// A chance, weight or rate that is none: which; as given; what it may be.
+    #[error("{0} is {1}; it must be {2}")]
+    Value(String, String, &'static str),
     /// No parts, or too many.
     #[error("there are {0} parts; give 1 to {MOST_PARTS}")]
     Parts(usize),
@@ -137,17 +113,12 @@ pub enum CompositionFault {
     /// The law drafts an avoided token for sure.
     #[error("every draw holds one of the tokens to avoid, so nothing is left to draw")]
     Impossible,
-    /// Sequential draws of too many tokens to be conditioned.
+    /// Sequential draws of too many tokens to be conditioned: V; n.
     #[error(
-        "{count} sequential draws from {vocab} tokens are too many to be conditioned, which lists \
+        "{1} sequential draws from {0} tokens are too many to be conditioned, which lists \
          their sets; take the tokens out of q before drawing instead (avoid)"
     )]
-    Conditioned {
-        /// V.
-        vocab: usize,
-        /// n.
-        count: usize,
-    },
+    Conditioned(usize, usize),
     /// Nothing is ever drafted.
     #[error("the law never drafts a token; give at least one part that does")]
     Nothing,

@@ -807,9 +807,7 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
     }
     let check = |tokens: &[usize]| {
         let unknown = tokens.iter().find(|&&token| token >= vocab);
-        unknown.map_or(Ok(()), |&token| {
-            Err(CompositionFault::Token { token, vocab })
-        })
+        unknown.map_or(Ok(()), |&token| Err(CompositionFault::Token(token, vocab)))
     };
     let counted = |parts: usize| match parts {
         1..=MOST_PARTS => Ok(()),
@@ -833,11 +831,11 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
             counted(parts.len())?;
             for (index, (weight, _)) in parts.iter().enumerate() {
                 if !weight.is_positive() {
-                    return Err(CompositionFault::Value {
-                        what: format!("weights[{index}]"),
-                        value: format_rational(weight),
-                        limit: "above 0",
-                    }
+                    return Err(CompositionFault::Value(
+                        format!("weights[{index}]"),
+                        format_rational(weight),
+                        "above 0",
+                    )
                     .into());
                 }
             }
@@ -874,20 +872,15 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
 
 fn poisson(vocab: usize, chances: Vec<Rational>) -> Result<Node, CompositionError> {
     if chances.len() != vocab {
-        return Err(CompositionFault::Vocabulary {
-            what: "chances",
-            entries: chances.len(),
-            vocab,
-        }
-        .into());
+        return Err(CompositionFault::Vocabulary("chances", chances.len(), vocab).into());
     }
     for (token, chance) in chances.iter().enumerate() {
         if chance.is_negative() || *chance > Rational::one() {
-            return Err(CompositionFault::Value {
-                what: format!("chances[{token}]"),
-                value: format_rational(chance),
-                limit: "in [0, 1]",
-            }
+            return Err(CompositionFault::Value(
+                format!("chances[{token}]"),
+                format_rational(chance),
+                "in [0, 1]",
+            )
             .into());
         }
     }
@@ -917,12 +910,7 @@ fn poisson(vocab: usize, chances: Vec<Rational>) -> Result<Node, CompositionErro
 
 fn draws(vocab: usize, draft: Draft, count: usize, how: Draws) -> Result<Node, CompositionError> {
     if draft.vocab() != vocab {
-        return Err(CompositionFault::Vocabulary {
-            what: "q",
-            entries: draft.vocab(),
-            vocab,
-        }
-        .into());
+        return Err(CompositionFault::Vocabulary("q", draft.vocab(), vocab).into());
     }
     let limit = match how {
         Draws::Independent => usize::MAX,
@@ -930,16 +918,16 @@ fn draws(vocab: usize, draft: Draft, count: usize, how: Draws) -> Result<Node, C
     };
     if count == 0 || count > limit {
         let limit = limit.min(specgap_row::MAX_DRAFTS);
-        return Err(CompositionFault::Count { count, limit }.into());
+        return Err(CompositionFault::Count(count, limit).into());
     }
     if let Draws::Stopped(rate) = &how
         && !(1e-9..=1e9).contains(&round_nearest(rate))
     {
-        return Err(CompositionFault::Value {
-            what: "stop".to_owned(),
-            value: format_rational(rate),
-            limit: "in [1e-9, 1e9]",
-        }
+        return Err(CompositionFault::Value(
+            "stop".to_owned(),
+            format_rational(rate),
+            "in [1e-9, 1e9]",
+        )
         .into());
     }
     Ok(Node::Leaf(drawn(draft, count, how)))
@@ -1076,10 +1064,10 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
         return Ok(Some((leaf, chance)));
     }
     if drawn.law_cost() > LARGEST_CONDITIONED {
-        return Err(CompositionFault::Conditioned {
-            vocab: drawn.draft.vocab(),
-            count: drawn.draws,
-        });
+        return Err(CompositionFault::Conditioned(
+            drawn.draft.vocab(),
+            drawn.draws,
+        ));
     }
     let before = drawn.kept().exact.clone();
     drawn.avoided = Some(all);

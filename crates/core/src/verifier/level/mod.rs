@@ -151,7 +151,7 @@ impl Staged {
         let tuples = law.map_or(0.0, |law| law.histories());
         if tuples * problem.vocab() as f64 > MOST_HISTORIES {
             let verifier = VerifierName::RRS;
-            return Err(VerifierError::TooMany { verifier, tuples });
+            return Err(VerifierError::TooMany(verifier, tuples));
         }
         Ok(rule)
     }

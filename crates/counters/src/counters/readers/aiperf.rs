@@ -48,8 +48,7 @@ fn summary(fields: &Map<String, Value>) -> Result<Rounds, String> {
             rounds: steps.ok_or("lacks the number of drafts, total_spec_decode_steps")?,
             drafted,
             accepted: accepted.ok_or("lacks total_accepted_draft_tokens")?,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         });
     };
     let rounds = Rounds::of_histogram(&counts, drafted);

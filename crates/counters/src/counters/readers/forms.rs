@@ -18,92 +18,52 @@ struct Form {
     read: fn(&Fields) -> Result<Record, String>,
 }
 
-/// All forms; the first whose fields are there is taken.
-///
-/// Looked up: vLLM 0.30's page on acceptance metrics by request; SGLang 0.5.23's `meta_info` and `sglext`,
-/// `benchmark/bench_serving`, and the open pull request 34814, whose `speculative_decoding_stats` list what each
-/// round verified and accepted; TensorRT-LLM's `executor/types.h` (`SpecDecodingStats`) and its choice
-/// blocks as aiperf reads them; llama.cpp's server as of b10902 and mlx-vlm, which has rounds beside the
-/// same names; ATOM's `/debug/mtp_stats`; MLC's `spec_decode` metrics.
-const FORMS: [Form; 11] = [
-    Form {
-        source: Source::SglangRequests,
-        marks: &[&["verify_lengths"], &["accept_lengths"]],
-        by_request: true,
-        read: requests::verified,
-    },
-    Form {
-        source: Source::TensorrtLlm,
-        marks: &[&["acceptance_histogram"], &["total_draft_tokens"]],
-        by_request: true,
-        read: requests::request,
-    },
-    Form {
-        source: Source::VllmRequests,
-        marks: &[&["acceptance_histogram", "per_step_accepted"]],
-        by_request: true,
-        read: requests::request,
-    },
-    Form {
-        source: Source::SglangRequests,
-        marks: &[&["spec_verify_ct"]],
-        by_request: true,
-        read: sglang,
-    },
-    Form {
-        source: Source::MlxVlm,
-        marks: &[&["draft_rounds"], &["draft_n_accepted"]],
-        by_request: true,
-        read: mlx_vlm,
-    },
-    Form {
-        source: Source::LlamaCpp,
-        marks: &[&["draft_n"], &["draft_n_accepted"]],
-        by_request: true,
-        read: llama_cpp,
-    },
-    Form {
-        source: Source::TensorrtLlm,
-        marks: &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]],
-        by_request: false,
-        read: tensorrt_llm,
-    },
-    Form {
-        source: Source::TensorrtLlm,
-        marks: &[&["total_accepted_draft_tokens"], &["total_draft_tokens"]],
-        by_request: true,
-        read: |_| {
-            Err(
-                "lacks the number of rounds: these metrics count tokens alone; \
-                 specDecodingStats.numRequestsWithDraftTokens of GET /metrics has it, and \
-                 trtllm_spec_decode_drafted_tokens_total of Prometheus"
-                    .to_owned(),
-            )
-        },
-    },
-    Form {
-        source: Source::Atom,
-        marks: &[&["distribution"], &["total_draft_tokens"]],
-        by_request: false,
-        read: |fields| {
-            let counts = histogram(fields, "distribution")?.unwrap_or_default();
-            let drafted = number(fields, "total_draft_tokens")?;
-            Ok(Record::of(Rounds::of_histogram(&counts, drafted)))
-        },
-    },
-    Form {
-        source: Source::Mlc,
-        marks: &[&["draft_count"], &["accept_count"]],
-        by_request: false,
-        read: mlc,
-    },
-    Form {
-        source: Source::SglangBench,
-        marks: &[&["accept_length"]],
-        by_request: false,
-        read: sglang_bench,
-    },
-];
+/// Records of one request or of a whole run; their source, the fields that tell them, and the reader.
+macro_rules! forms {
+    (@request) => { true };
+    (@whole) => { false };
+    ($(#[$about:meta])+ $($kind:ident $source:ident by $marks:expr, $read:expr;)+) => {
+        $(#[$about])+
+        const FORMS: &[Form] = &[$(Form {
+            source: Source::$source,
+            marks: $marks,
+            by_request: forms!(@$kind),
+            read: $read,
+        }),+];
+    };
+}
+
+forms! {
+    /// All forms; the first whose fields are there is taken.
+    ///
+    /// Looked up: vLLM 0.30's page on acceptance metrics by request; SGLang 0.5.23's `meta_info` and `sglext`,
+    /// `benchmark/bench_serving`, and the open pull request 34814, whose `speculative_decoding_stats` list what each
+    /// round verified and accepted; TensorRT-LLM's `executor/types.h` (`SpecDecodingStats`) and its choice
+    /// blocks as aiperf reads them; llama.cpp's server as of b10902 and mlx-vlm, which has rounds beside the
+    /// same names; ATOM's `/debug/mtp_stats`; MLC's `spec_decode` metrics.
+    request SglangRequests by &[&["verify_lengths"], &["accept_lengths"]], requests::verified;
+    request TensorrtLlm by &[&["acceptance_histogram"], &["total_draft_tokens"]], requests::request;
+    request VllmRequests by &[&["acceptance_histogram", "per_step_accepted"]], requests::request;
+    request SglangRequests by &[&["spec_verify_ct"]], sglang;
+    request MlxVlm by &[&["draft_rounds"], &["draft_n_accepted"]], mlx_vlm;
+    request LlamaCpp by &[&["draft_n"], &["draft_n_accepted"]], llama_cpp;
+    whole TensorrtLlm by &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]], tensorrt_llm;
+    request TensorrtLlm by &[&["total_accepted_draft_tokens"], &["total_draft_tokens"]], |_| {
+        Err(
+            "lacks the number of rounds: these metrics count tokens alone; \
+             specDecodingStats.numRequestsWithDraftTokens of GET /metrics has it, and \
+             trtllm_spec_decode_drafted_tokens_total of Prometheus"
+                .to_owned(),
+        )
+    };
+    whole Atom by &[&["distribution"], &["total_draft_tokens"]], |fields| {
+        let counts = histogram(fields, "distribution")?.unwrap_or_default();
+        let drafted = number(fields, "total_draft_tokens")?;
+        Ok(Record::of(Rounds::of_histogram(&counts, drafted)))
+    };
+    whole Mlc by &[&["draft_count"], &["accept_count"]], mlc;
+    whole SglangBench by &[&["accept_length"]], sglang_bench;
+}
 
 impl Form {
     fn of(fields: &Fields) -> Option<&'static Self> {
@@ -436,8 +396,7 @@ fn sglang(fields: &Fields) -> Result<Record, String> {
             rounds,
             drafted,
             accepted,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }
@@ -447,8 +406,7 @@ fn mlx_vlm(fields: &Fields) -> Result<Record, String> {
         rounds: need(fields, "draft_rounds")?,
         drafted: number(fields, "draft_n")?,
         accepted: need(fields, "draft_n_accepted")?,
-        reached: None,
-        steps: None,
+        ..Rounds::default()
     }))
 }
 
@@ -474,8 +432,7 @@ fn llama_cpp(fields: &Fields) -> Result<Record, String> {
             rounds: (tokens - accepted - 1.0).max(0.0),
             drafted: number(fields, "draft_n")?,
             accepted,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }
@@ -485,8 +442,7 @@ fn tensorrt_llm(fields: &Fields) -> Result<Record, String> {
         rounds: need(fields, "numRequestsWithDraftTokens")?,
         drafted: number(fields, "numDraftTokens")?,
         accepted: need(fields, "numAcceptedTokens")?,
-        reached: None,
-        steps: None,
+        ..Rounds::default()
     }))
 }
 
@@ -518,8 +474,7 @@ fn sglang_bench(fields: &Fields) -> Result<Record, String> {
             rounds: 1.0,
             drafted: None,
             accepted: length - 1.0,
-            reached: None,
-            steps: None,
+            ..Rounds::default()
         })
     })
 }

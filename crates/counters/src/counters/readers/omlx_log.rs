@@ -38,8 +38,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
                 rounds,
                 drafted: Some(drafted),
                 accepted,
-                reached: None,
-                steps: None,
+                ..Rounds::default()
             };
             one.check()
                 .map_err(|message| file.refused(format!("line {}: {message}", index + 1)))?;

@@ -13,10 +13,7 @@ pub struct Text<'a> {
 
 impl Text<'_> {
     pub(super) fn refused(&self, message: impl Into<String>) -> CountersError {
-        CountersError::File {
-            file: self.name.to_owned(),
-            message: message.into(),
-        }
+        CountersError::File(self.name.to_owned(), message.into())
     }
 }
 
@@ -57,10 +54,7 @@ pub(super) fn agree(
 /// Refuses files that are read together.
 pub(super) fn refused(files: &[Text<'_>], message: impl Into<String>) -> CountersError {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-    CountersError::File {
-        file: names.join(", "),
-        message: message.into(),
-    }
+    CountersError::File(names.join(", "), message.into())
 }
 
 /// The count of a place that is named by its position, 0, 1, ..

@@ -124,7 +124,7 @@ impl Measurement<'_> {
                 });
             }
             before.push(fixed_pairs.clone());
-            for family in &FAMILIES {
+            for family in FAMILIES {
                 if family.name == "fixed" || drafts != Drafts::Sampled {
                     continue;
                 }

@@ -1,8 +1,7 @@
 //! What a round drafts, where tokens are sampled, and how a draft is kept.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
+use specgap_base::{names, read_by_name};
 
 /// What is drafted at each place of a chain, and what keeps it.
 ///
@@ -35,65 +34,27 @@ pub enum Drafts {
     SharedGumbel,
 }
 
-impl Drafts {
-    /// All, in the order of reports.
-    pub const ALL: [Self; 4] = [
-        Self::Sampled,
-        Self::OneHot,
-        Self::ExactMatch,
-        Self::SharedGumbel,
-    ];
-
-    /// The name, as in files and options.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sampled => "sampled",
-            Self::OneHot => "one-hot",
-            Self::ExactMatch => "exact-match",
-            Self::SharedGumbel => "shared-gumbel",
-        }
-    }
-
+names! {
+    Drafts,
     /// Returns what they are, and what keeps them.
-    pub fn rule(self) -> &'static str {
-        match self {
-            Self::Sampled => {
-                "drafts drawn from q and kept with min(1, p/q), token by token or as a block: the \
-                 coin at the text's token y is min(1, q(y)/p(y))"
-            }
-            Self::OneHot => {
-                "the likeliest token of q is drafted (of equal ones that with the lowest id), and \
-                 kept if the target draws it, which is also what rejection of a one-hot draft does: \
-                 the coin at the text's token y is 1 if y is that token, else 0. It does not depend \
-                 on the draft's temperature"
-            }
-            Self::ExactMatch => {
-                "drafts drawn from q and kept if the target draws the same token: the coin at the \
-                 text's token y is q(y)"
-            }
-            Self::SharedGumbel => {
-                "draft and target draw by one noise, and the draft is kept if both have the same \
-                 token: the coin at the text's token y is 1 / sum of max(p, q p(y)/q(y)) \
-                 (docs/theory/shared-noise.md)"
-            }
-        }
-    }
+    rule:
+    Sampled "sampled"
+        "drafts drawn from q and kept with min(1, p/q), token by token or as a block: the \
+        coin at the text's token y is min(1, q(y)/p(y))";
+    OneHot "one-hot"
+        "the likeliest token of q is drafted (of equal ones that with the lowest id), and \
+        kept if the target draws it, which is also what rejection of a one-hot draft does: \
+        the coin at the text's token y is 1 if y is that token, else 0. It does not depend \
+        on the draft's temperature";
+    ExactMatch "exact-match"
+        "drafts drawn from q and kept if the target draws the same token: the coin at the \
+        text's token y is q(y)";
+    SharedGumbel "shared-gumbel"
+        "draft and target draw by one noise, and the draft is kept if both have the same \
+        token: the coin at the text's token y is 1 / sum of max(p, q p(y)/q(y)) \
+        (docs/theory/shared-noise.md)";
 }
 
-impl fmt::Display for Drafts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Drafts {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
-        known.ok_or_else(|| {
-            let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{name} is no kind of drafts; there are {all}")
-        })
-    }
-}
+read_by_name!(Drafts, |name, all| {
+    format!("{name} is no kind of drafts; there are {all}")
+});

@@ -3,6 +3,7 @@
 use super::super::position::TextPosition;
 use super::super::rollouts::{RolledOut, RolloutList};
 use super::coins::{OfPlace, TextCoins};
+use specgap_base::names;
 use specgap_core::rounds::{DraftLength, Drafted, FixedLength, Lengths, Schedule, Stop, StopBy};
 use std::fmt;
 use std::str::FromStr;
@@ -31,20 +32,16 @@ pub enum DecidedOn {
     OverlapHead,
 }
 
-impl DecidedOn {
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EarlierRounds => "earlier rounds",
-            Self::DraftRow => "draft's row",
-            Self::DraftedTokens => "drafted tokens",
-            Self::BothRows => "both rows",
-            Self::TrueAcceptance => "both models at the drafted tokens",
-            Self::AcceptanceHead => "acceptance head, read before it decides",
-            Self::LaggedAcceptanceHead => "acceptance head, one token late",
-            Self::OverlapHead => "overlap head",
-        }
-    }
+names! {
+    DecidedOn:
+    EarlierRounds "earlier rounds",
+    DraftRow "draft's row",
+    DraftedTokens "drafted tokens",
+    BothRows "both rows",
+    TrueAcceptance "both models at the drafted tokens",
+    AcceptanceHead "acceptance head, read before it decides",
+    LaggedAcceptanceHead "acceptance head, one token late",
+    OverlapHead "overlap head",
 }
 
 /// A family of policies: its entry in the table.
@@ -97,133 +94,77 @@ fn head_acceptance(place: &TextPosition) -> f64 {
     place.head_acceptance.unwrap_or(1.0)
 }
 
-/// All families, in the order of reports.
-pub static FAMILIES: [Family; 12] = [
-    Family {
-        name: "fixed",
-        rule: "draft x tokens every round",
-        decided_on: DecidedOn::EarlierRounds,
-        list: None,
-        parameters: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0],
-        counts: true,
-        stop: None,
-    },
-    Family {
-        name: "schedule",
-        rule: "draft x tokens in the first round, then 2 more after a round whose drafts were all \
-               accepted, else 1 fewer, at least 1 (transformers' schedule)",
-        decided_on: DecidedOn::EarlierRounds,
-        list: None,
-        parameters: &[5.0],
-        counts: true,
-        stop: None,
-    },
-    Family {
-        name: "confidence",
-        rule: "stop after a drafted token with q < x, which is kept (transformers' dynamic length, \
-               vLLM's)",
-        decided_on: DecidedOn::DraftedTokens,
-        list: None,
-        parameters: &[0.1, 0.2, 0.3, 0.4, 0.6, 0.8],
-        counts: false,
-        stop: after(|place| place.draft, StopBy::Below),
-    },
-    Family {
-        name: "p-min",
-        rule: "stop before drawing if the largest probability of q is below x (llama.cpp)",
-        decided_on: DecidedOn::DraftRow,
-        list: Some(RolloutList::Top),
-        parameters: &[0.1, 0.2, 0.3, 0.5, 0.75],
-        counts: false,
-        stop: before(|place| place.top, StopBy::Below),
-    },
-    Family {
-        name: "svip",
-        rule: "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)",
-        decided_on: DecidedOn::DraftRow,
-        list: Some(RolloutList::Entropy),
-        parameters: &[0.2, 0.3, 0.5, 0.7, 0.9],
-        counts: false,
-        stop: before(|place| (SVIP_GAMMA * place.entropy).sqrt(), StopBy::Above),
-    },
-    Family {
-        name: "adaedl",
-        rule: "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
-               is svip with another number)",
-        decided_on: DecidedOn::DraftRow,
-        list: Some(RolloutList::Entropy),
-        parameters: &[0.1, 0.3, 0.5],
-        counts: false,
-        stop: before(
-            |place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt(),
-            StopBy::Below,
-        ),
-    },
-    Family {
-        name: "cumulative",
-        rule: "stop after a drafted token that takes the product of q over the round's tokens \
-               below x",
-        decided_on: DecidedOn::DraftedTokens,
-        list: None,
-        parameters: &[0.02, 0.05, 0.1, 0.2, 0.3, 0.5],
-        counts: false,
-        stop: after(|place| place.draft, StopBy::ProductBelow),
-    },
-    Family {
-        name: "overlap",
-        rule: "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
-               below x: the most that a head which predicts the overlap can know",
-        decided_on: DecidedOn::BothRows,
-        list: Some(RolloutList::Overlap),
-        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
-        counts: false,
-        stop: before(|place| place.overlap, StopBy::ProductBelow),
-    },
-    Family {
-        name: "perfect",
-        rule: "stop after a drafted token that takes the product of min(1, p/q) over the round's \
-               tokens below x: SpecDec++ with 1 - x for its threshold and a head without error",
-        decided_on: DecidedOn::TrueAcceptance,
-        list: Some(RolloutList::TargetP),
-        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
-        counts: false,
-        stop: after(|place| (1.0 / place.ratio).min(1.0), StopBy::ProductBelow),
-    },
-    Family {
-        name: "specdec",
-        rule: "stop after a drafted token that takes 1 - the product of predicted acceptances over \
-               the round's tokens above x (SpecDec++ as its paper has it: the draft reads the token \
-               before it decides, and a row that makes it stop is not drawn from)",
-        decided_on: DecidedOn::AcceptanceHead,
-        list: Some(RolloutList::HeadAcceptance),
-        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
-        counts: false,
-        stop: after(head_acceptance, StopBy::RiskAbove),
-    },
-    Family {
-        name: "specdec-late",
-        rule: "the same one token late: the product leaves out the token that was drawn last \
-               (SpecDec++ as its code has it)",
-        decided_on: DecidedOn::LaggedAcceptanceHead,
-        list: Some(RolloutList::HeadAcceptance),
-        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
-        counts: false,
-        stop: after(head_acceptance, StopBy::RiskBefore),
-    },
-    Family {
-        name: "overlap-head",
-        rule: "stop before drawing if the product of the overlaps that a head predicts for the \
-               round's laws falls below x",
-        decided_on: DecidedOn::OverlapHead,
-        list: Some(RolloutList::HeadOverlap),
-        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
-        counts: false,
-        stop: before(
-            |place| place.head_overlap.unwrap_or(1.0),
-            StopBy::ProductBelow,
-        ),
-    },
-];
+/// Name, what it is decided on, what rollouts have to tell, usual parameters, when it stops, and the
+/// rule.
+macro_rules! families {
+    (@count) => { true };
+    (@threshold) => { false };
+    ($($kind:ident $name:literal by $on:expr, $list:expr, $usual:expr, $stop:expr, $rule:literal;)+) => {
+        /// All families, in the order of reports.
+        pub static FAMILIES: &[Family] = &[$(Family {
+            name: $name,
+            rule: $rule,
+            decided_on: $on,
+            list: $list,
+            parameters: $usual,
+            counts: families!(@$kind),
+            stop: $stop,
+        }),+];
+    };
+}
+
+families! {
+    count "fixed" by DecidedOn::EarlierRounds, None,
+        &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0], None,
+        "draft x tokens every round";
+    count "schedule" by DecidedOn::EarlierRounds, None,
+        &[5.0], None,
+        "draft x tokens in the first round, then 2 more after a round whose drafts were all \
+        accepted, else 1 fewer, at least 1 (transformers' schedule)";
+    threshold "confidence" by DecidedOn::DraftedTokens, None,
+        &[0.1, 0.2, 0.3, 0.4, 0.6, 0.8], after(|place| place.draft, StopBy::Below),
+        "stop after a drafted token with q < x, which is kept (transformers' dynamic length, \
+        vLLM's)";
+    threshold "p-min" by DecidedOn::DraftRow, Some(RolloutList::Top),
+        &[0.1, 0.2, 0.3, 0.5, 0.75], before(|place| place.top, StopBy::Below),
+        "stop before drawing if the largest probability of q is below x (llama.cpp)";
+    threshold "svip" by DecidedOn::DraftRow, Some(RolloutList::Entropy),
+        &[0.2, 0.3, 0.5, 0.7, 0.9],
+        before(|place| (SVIP_GAMMA * place.entropy).sqrt(), StopBy::Above),
+        "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)";
+    threshold "adaedl" by DecidedOn::DraftRow, Some(RolloutList::Entropy),
+        &[0.1, 0.3, 0.5],
+        before(|place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt(), StopBy::Below),
+        "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
+        is svip with another number)";
+    threshold "cumulative" by DecidedOn::DraftedTokens, None,
+        &[0.02, 0.05, 0.1, 0.2, 0.3, 0.5], after(|place| place.draft, StopBy::ProductBelow),
+        "stop after a drafted token that takes the product of q over the round's tokens \
+        below x";
+    threshold "overlap" by DecidedOn::BothRows, Some(RolloutList::Overlap),
+        &[0.05, 0.1, 0.2, 0.4, 0.6], before(|place| place.overlap, StopBy::ProductBelow),
+        "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
+        below x: the most that a head which predicts the overlap can know";
+    threshold "perfect" by DecidedOn::TrueAcceptance, Some(RolloutList::TargetP),
+        &[0.1, 0.3, 0.5, 0.7, 0.9],
+        after(|place| (1.0 / place.ratio).min(1.0), StopBy::ProductBelow),
+        "stop after a drafted token that takes the product of min(1, p/q) over the round's \
+        tokens below x: SpecDec++ with 1 - x for its threshold and a head without error";
+    threshold "specdec" by DecidedOn::AcceptanceHead, Some(RolloutList::HeadAcceptance),
+        &[0.1, 0.3, 0.5, 0.7, 0.9], after(head_acceptance, StopBy::RiskAbove),
+        "stop after a drafted token that takes 1 - the product of predicted acceptances over \
+        the round's tokens above x (SpecDec++ as its paper has it: the draft reads the token \
+        before it decides, and a row that makes it stop is not drawn from)";
+    threshold "specdec-late" by DecidedOn::LaggedAcceptanceHead, Some(RolloutList::HeadAcceptance),
+        &[0.1, 0.3, 0.5, 0.7, 0.9], after(head_acceptance, StopBy::RiskBefore),
+        "the same one token late: the product leaves out the token that was drawn last \
+        (SpecDec++ as its code has it)";
+    threshold "overlap-head" by DecidedOn::OverlapHead, Some(RolloutList::HeadOverlap),
+        &[0.05, 0.1, 0.2, 0.4, 0.6],
+        before(|place| place.head_overlap.unwrap_or(1.0), StopBy::ProductBelow),
+        "stop before drawing if the product of the overlaps that a head predicts for the \
+        round's laws falls below x";
+}
 
 /// A family with its parameter.
 ///
