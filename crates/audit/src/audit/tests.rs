@@ -863,6 +863,97 @@ fn no_lossless_law_is_the_cause_of_what_is_lossy() {
     }
 }
 
+/// Rounds of one drafted token of an engine that is wrong in one way, or in none.
+fn wrong_in_one_way(how: &str, rows: usize) -> Log {
+    let mut random = ChaCha8Rng::seed_from_u64(41);
+    let target = logits(rows, 12, 1.5, &mut random);
+    let noise = logits(rows, 12, 1.0, &mut random);
+    let pairs = target.iter().zip(&noise);
+    let mut draft: Vec<Vec<f64>> =
+        (pairs.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x + y).collect())).collect();
+    let (mut drafts, mut accepted, mut output) = (vec![], vec![], vec![]);
+    let kept = |row: &[f64], is: &dyn Fn(usize) -> bool| -> Vec<f64> {
+        row.iter()
+            .enumerate()
+            .map(|(token, x)| if is(token) { *x } else { 0.0 })
+            .collect()
+    };
+    let best = |row: &[f64]| {
+        (0..row.len())
+            .max_by(|a, b| row[*a].total_cmp(&row[*b]))
+            .unwrap()
+    };
+    let mut is_behind = false;
+    for (row, q) in target.iter().zip(&draft) {
+        let [mut p, q] = [row, q].map(|row| softmax(row, 1.0));
+        let largest = p[best(&p)];
+        match how {
+            "banned" => p = kept(&p, &|token| token != 3),
+            "cut" => p = kept(&p, &|token| p[token] >= 0.17 * largest),
+            _ => {}
+        }
+        let sum: f64 = p.iter().sum();
+        p.iter_mut().for_each(|x| *x /= sum);
+        let own = |row: &[f64], random: &mut ChaCha8Rng| draw(row, random.random()) as i64;
+        if std::mem::take(&mut is_behind) {
+            drafts.push(-1);
+            accepted.push(-1);
+            output.push(own(if how == "bonus" { &q } else { &p }, &mut random));
+            continue;
+        }
+        let x = draw(&q, random.random());
+        is_behind = random.random::<f64>() < p[x] / q[x]
+            || (how == "keeps" && random.random::<f64>() < 0.25);
+        let left: Vec<f64> = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0)).collect();
+        drafts.push(x as i64);
+        accepted.push(i64::from(is_behind));
+        output.push(match (is_behind, how) {
+            (true, _) => x as i64,
+            (false, "likeliest") => best(&left) as i64,
+            (false, _) => own(&left, &mut random),
+        });
+    }
+    if how == "zero" {
+        let at = (0..rows).find(|at| drafts[*at] >= 0).unwrap();
+        draft[at][drafts[at] as usize] = f64::NEG_INFINITY;
+    }
+    let mut all = both(&target, &draft);
+    all.extend(labels(1, rows));
+    all.extend(rounds_of(1, drafts, accepted, output));
+    held(rows, &all, PLAIN)
+}
+
+/// What is wrong is named with its size: a banned token by its id, a share by what it lies between, a cut at the size
+/// that people write.
+#[test]
+fn sizes_are_those_of_what_is_wrong() {
+    let audit = |how: &str| audited(&wrong_in_one_way(how, 6000), &Settings::new(Rule::TOKEN));
+    assert_eq!(audit("nothing").conclusion, Conclusion::AsClaimed);
+    let cause = |how: &str, name: &str| {
+        let report = audit(how);
+        assert_eq!(report.conclusion, Conclusion::Lossy, "{how}");
+        let cause = report
+            .cause
+            .unwrap_or_else(|| panic!("{how}: {:?}", report.suspects));
+        assert_eq!(cause.name, name, "{how}: {cause:?}");
+        cause.fit
+    };
+    assert_eq!(cause("banned", "token-banned")["token"], 3);
+    assert_eq!(cause("bonus", "bonus-from-q")["weight"], 0.0);
+    cause("likeliest", "correction-likeliest");
+    let within = |fit: &serde_json::Map<String, serde_json::Value>, name: &str, truth: f64| {
+        let [low, high] = [0, 1].map(|end| fit[&format!("{name}_range")][end].as_f64().unwrap());
+        assert!(low <= truth && truth <= high && high < 2.0 * low, "{fit:?}");
+    };
+    within(&cause("keeps", "accepts-more"), "share", 0.25);
+    within(&cause("cut", "target-cut"), "min_p", 0.17);
+    // One draft of probability 0 is a finding, and tells no law.
+    let zero = audit("zero");
+    assert_eq!(zero.conclusion, Conclusion::NotTheRule);
+    assert_eq!(hard_check(&zero, "draft-zero").unwrap().violations, 1);
+    assert!(zero.cause.is_none(), "{:?}", zero.cause);
+}
+
 /// Each tampered log is refused, or it is said why not.
 #[test]
 fn the_negative_control_plays_every_bug() {
@@ -898,9 +989,26 @@ fn honest_requests_that_share_numbers_are_not_accused() {
                 .cause
                 .is_some_and(|cause| cause.name == "shared-stream"),
         );
-        // Seeds that are logged, and equal, are no news.
-        let log = engine_log(None, 60, 8, Some(seed), None, true);
-        assert!(audited(&log, &Settings::new(Rule::TOKEN)).ok);
+        // Seeds that are logged, and equal, are no news; so are those that are said to be.
+        let shared = settings(Rule::TOKEN, Some(Seeds::Shared));
+        let logged = engine_log(None, 60, 8, Some(seed), None, true);
+        for report in [
+            audited(&logged, &settings(Rule::TOKEN, None)),
+            audited(&log, &shared),
+        ] {
+            assert_eq!(
+                (report.conclusion, report.ok),
+                (Conclusion::Undecided, true)
+            );
+            assert!(report.cause.is_none(), "{:?}", report.cause);
+            assert!(!is_said(&report.open, "log seed [N]"), "{:?}", report.open);
+            assert!(
+                is_said(&report.open, "one text counts"),
+                "{:?}",
+                report.open
+            );
+            assert!(report.parts.iter().all(|part| !part.is_refuted()));
+        }
         // Numbers that are said to be each request's own are not.
         let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
         assert!(!fresh.ok, "{seed}");

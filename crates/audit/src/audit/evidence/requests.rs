@@ -122,6 +122,16 @@ impl Requests {
         self.unit.len()
     }
 
+    /// Returns the share of texts whose numbers are their own, where of those that are said to share theirs one counts.
+    pub(crate) fn alone(&self) -> f64 {
+        let texts = self.texts().max(1);
+        let shared = match self.basis {
+            "unknown" => 0,
+            _ => self.averaged() - self.classes.len(),
+        };
+        (texts - shared) as f64 / texts as f64
+    }
+
     /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
         self.classes.iter().map(Vec::len).sum()

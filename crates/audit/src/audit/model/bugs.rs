@@ -157,6 +157,13 @@ bugs! {
     "verified-with-replacement" of distinct; HONEST.tests_as(Rule::RRS),
         "drafts without replacement are verified as if they were i.i.d.",
         "take what was rejected out of q before the next test";
+    "residual-not-updated" of independent; HONEST.keeps(Keeps::Ratio).corrects(Corrects::Residual),
+        "each draft is tested with min(1, p/q), as if none before it had been refused",
+        "take what a refused draft covers out of p before the next test: (p - q)+, normalised";
+    "residual-not-updated" of independent; HONEST.keeps(Keeps::Ratio).corrects(Corrects::Target),
+        "each draft is tested with min(1, p/q), as if none before it had been refused, and what \
+        replaces all of them is drawn from p",
+        "take what a refused draft covers out of p before the next test: (p - q)+, normalised";
     "drafts-from-all-of-q" of stratified; HONEST.draws_as(Rule::RRS),
         "each draft is drawn from all of q, and verified as if it came from its stratum",
         "draw the certain tokens and one token from each stratum, in that order; or name \

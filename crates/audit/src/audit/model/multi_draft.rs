@@ -181,6 +181,11 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
         let keep = match engine.keeps {
             Keeps::Always => 1.0,
             Keeps::IfLikeliest => f64::from(u8::from(token == best)),
+            // Of p itself, whatever was refused before.
+            Keeps::Ratio if rule.tests_drafts() => {
+                let of = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
+                (of(p) / of(q).max(1e-300)).min(1.0)
+            }
             _ => (ratio / scale).min(1.0),
         };
         if let Ok(place) = tokens.binary_search(&token)

@@ -1,7 +1,7 @@
 //! What one outcome makes of a capital.
 
 /// What an outcome that the claim excludes counts for under a law that has it.
-const IMPOSSIBLE: f64 = 1e30;
+pub(crate) const IMPOSSIBLE: f64 = 1e30;
 
 /// A law over the claim at what happened, and how much the claim's noise could add to it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -45,6 +45,8 @@ pub(crate) enum Correct {
     Draft,
     OffDraft,
     Likeliest,
+    /// The likeliest of the residual.
+    LikeliestLeft,
     First,
     /// exp of the residual, scaled.
     Softmax,
@@ -233,7 +235,7 @@ impl Families {
             Place::Drafted,
             Place::Bonus,
         ] {
-            all.changes_at(place, cuts);
+            all.changes_at(place, cuts, rule);
         }
         let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
         if drawn {
@@ -301,14 +303,17 @@ impl Families {
         self.add("no-repeat", [1, 2, 3].map(Change::NoRepeat).map(law));
         self.add("rows-off-by-one-place", [law(Change::Before)]);
         self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
+        self.add("token-banned", [3.0, 8.0].map(Change::Unseen).map(law));
     }
 
     /// Adds changes of the target's row at one place of a round, at fewer sizes.
-    fn changes_at(&mut self, place: Place, cuts: usize) {
+    fn changes_at(&mut self, place: Place, cuts: usize, rule: Rule) {
         let law = |change| Law::Target(change, place);
         self.add(
             "temperature",
-            few(&FACTORS, 2).map(Change::Temperature).map(law),
+            (few(&FACTORS, 2).chain([0.0]))
+                .map(Change::Temperature)
+                .map(law),
         );
         let cut = few(&TOP_K, 3).map(Change::TopK);
         let cut = cut.chain(few(&TOP_P, 2).map(Change::TopP));
@@ -318,7 +323,14 @@ impl Families {
             let missing = if cuts > 1 { 0..4 } else { 0..1 };
             self.add("cut-missing", missing.map(Change::Uncut).map(law));
         }
-        self.add("ensemble", few(&MIXED, 3).map(Change::Ensemble).map(law));
+        // Keeping by a mixture is keeping a share of what the rule refuses, and leaves the same residual.
+        let is_kept_anyway = matches!(place, Place::Check | Place::Drafted) && rule.tests_drafts();
+        if !is_kept_anyway {
+            self.add("ensemble", few(&MIXED, 3).map(Change::Ensemble).map(law));
+        }
+        if place == Place::Bonus {
+            self.add("bonus-from-q", [law(Change::Ensemble(0.0))]);
+        }
         let windows = [usize::MAX, 10];
         let b = windows.into_iter().flat_map(|window| {
             few(&PENALTY, 2).flat_map(move |b| {
@@ -413,7 +425,8 @@ impl Families {
         let corrects = |correct| Decide(Keep::Over(1.0), correct);
         self.add("correction-from-p", [corrects(Correct::Target)]);
         self.add("correction-from-q", [corrects(Correct::Draft)]);
-        self.add("correction-likeliest", [corrects(Correct::Likeliest)]);
+        let likeliest = [Correct::Likeliest, Correct::LikeliestLeft];
+        self.add("correction-likeliest", likeliest.map(corrects));
         self.add("correction-first-token", [corrects(Correct::First)]);
         if rule.tests_drafts() {
             self.add("correction-by-softmax", [corrects(Correct::Softmax)]);
@@ -620,6 +633,10 @@ impl Law {
     }
 }
 
+/// What to do where tokens never come.
+pub(crate) const BANS: &str =
+    "look for what bans it: bad words, logit_bias, an ended or reserved token";
+
 /// So many sizes between the neighbours of one in a grid.
 const FINER: usize = 41;
 
@@ -645,7 +662,33 @@ fn between(grid: &[f64], at: f64, of: fn(f64) -> f64, back: fn(f64) -> f64) -> V
     let all = (0..FINER).map(|i| back(low + each * i as f64));
     all.map(|x| (x * 1e4).round() / 1e4)
         .filter(|x| x.is_finite())
+        .chain([at])
         .collect()
+}
+
+/// So, and all sizes of one or two digits there, as people write them: of a cut, one outcome may leave a single size.
+fn between_written(
+    grid: &[f64],
+    at: f64,
+    of: fn(f64) -> f64,
+    back: fn(f64) -> f64,
+    part: fn(f64) -> f64,
+) -> Vec<f64> {
+    let mut all = between(grid, at, of, back);
+    let ends = || all.iter().map(|x| part(*x));
+    let [low, high] = [
+        ends().fold(f64::INFINITY, f64::min),
+        ends().fold(0.0, f64::max),
+    ];
+    let unit = 10f64.powf(high.log10().ceil() - 2.0);
+    let written = (1..=100)
+        .map(|i| f64::from(i) * unit)
+        .filter(|x| *x > low && *x < high);
+    let written = written.map(|x| (part(x) * 1e6).round() / 1e6);
+    all.extend(written.collect::<Vec<f64>>());
+    all.sort_unstable_by(f64::total_cmp);
+    all.dedup();
+    all
 }
 
 impl Law {
@@ -672,16 +715,22 @@ impl Law {
                         .map(Change::TopK)
                         .collect()
                 }
-                Change::TopP(p) => between(&TOP_P, p, |p| (1.0 - p).ln(), |x| 1.0 - x.exp())
-                    .into_iter()
-                    .filter(|p| *p > 0.0 && *p < 1.0)
-                    .map(Change::TopP)
-                    .collect(),
-                Change::MinP(p) => between(&MIN_P, p, f64::ln, f64::exp)
+                Change::TopP(p) => between_written(
+                    &TOP_P,
+                    p,
+                    |p| (1.0 - p).ln(),
+                    |x| 1.0 - x.exp(),
+                    |p| 1.0 - p,
+                )
+                .into_iter()
+                .filter(|p| *p > 0.0 && *p < 1.0)
+                .map(Change::TopP)
+                .collect(),
+                Change::MinP(p) => between_written(&MIN_P, p, f64::ln, f64::exp, plain)
                     .into_iter()
                     .map(Change::MinP)
                     .collect(),
-                Change::Ensemble(w) => between(&MIXED, w, plain, plain)
+                Change::Ensemble(w) if w > 0.0 => between(&MIXED, w, plain, plain)
                     .into_iter()
                     .filter(|w| *w > 0.0 && *w < 1.0)
                     .map(Change::Ensemble)
@@ -760,6 +809,7 @@ fn decision(keep: Keep, correct: Correct) -> String {
         Correct::Draft => "rejected drafts are replaced from q",
         Correct::OffDraft => "rejected drafts are replaced from p without them",
         Correct::Likeliest => "rejected drafts are replaced by the target's likeliest token",
+        Correct::LikeliestLeft => "rejected drafts are replaced by the likeliest token of (p - q)+",
         Correct::First => "rejected drafts are replaced by token 0",
         Correct::Softmax => "rejected drafts are replaced from a softmax of (p - q)+",
         Correct::NotNormalised => {
@@ -859,7 +909,7 @@ impl Change {
                 "cut",
                 json!(CUTS.get(usize::from(which)).copied().unwrap_or("all")),
             ),
-            Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) => {}
+            Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) | Self::Unseen(_) => {}
         }
     }
 
@@ -874,6 +924,7 @@ impl Change {
             Self::Order(_) => format!("{row} is cut in another order"),
             Self::Uncut(0) => format!("the claimed cuts of {row} are not made"),
             Self::Uncut(which) => format!("{} of {row} is not made", CUTS.get(usize::from(which)).copied().unwrap_or("a cut")),
+            Self::Ensemble(0.0) => format!("the draft's row stands in the place of {row}"),
             Self::Ensemble(w) => format!("{row} is mixed with the draft's: {} p + {} q", short(w), short(1.0 - w)),
             Self::Range { of, at, factor: 0.0 } => format!("no token of part {} of {of} of the ids comes", at + 1),
             Self::Range { of, at, factor } => format!("tokens of part {} of {of} of the ids come {} times as often against the others", at + 1, short(factor)),
@@ -883,6 +934,7 @@ impl Change {
             Self::NoRepeat(1) => "the token before never comes again".to_owned(),
             Self::NoRepeat(n) => format!("no {n} tokens that came before come again in a row"),
             Self::Lag { b, counts, ever } => format!("a {} penalty of {} {}", if counts { "frequency" } else { "presence" }, short(b), if ever { "never counts drafts that were kept" } else { "counts the tokens of a round late" }),
+            Self::Unseen(_) => "some tokens never come".to_owned(),
             Self::Before => format!("{row} is that of the place before"),
             Self::Uniform => "any token".to_owned(),
             Self::Learnt(_) => "some tokens come more often than they should, and others less, whatever stands before".to_owned(),
@@ -904,6 +956,7 @@ impl Change {
             Self::Before => "move rows by one place: the row of a position is computed from the tokens before it",
             Self::Uniform => "draw from the row",
             Self::Learnt(_) => "look for a logit bias, or for rows of another head",
+            Self::Unseen(_) => BANS,
         }
         .to_owned()
     }

@@ -113,6 +113,56 @@ impl Threshold {
     }
 }
 
+/// Shares that are looked for of refused drafts that are kept: each 5% above the one before.
+const ANYWAY: usize = 120;
+const ANYWAY_LEAST: f64 = 0.003;
+
+/// Drafts that the rule refuses and the engine keeps: ln of what each share of them says.
+#[derive(Clone, Debug)]
+pub(crate) struct Anyway([f64; ANYWAY]);
+
+impl Default for Anyway {
+    fn default() -> Self {
+        Self([0.0; ANYWAY])
+    }
+}
+
+impl Anyway {
+    fn share(place: usize) -> f64 {
+        ANYWAY_LEAST * (0.99 / ANYWAY_LEAST).powf(place as f64 / (ANYWAY - 1) as f64)
+    }
+
+    fn look(&mut self, kept: bool, [keep, width]: [f64; 2]) {
+        for (place, log) in self.0.iter_mut().enumerate() {
+            let own = keep + (1.0 - keep) * Self::share(place);
+            let factor = Factor::of_acceptance(kept, own, [keep, width]);
+            *log += factor.ratio.ln() - factor.price.ln_1p();
+        }
+    }
+
+    /// ln of the mean over shares.
+    pub(crate) fn log(&self) -> f64 {
+        log_sum(self.0.iter().copied()) - (ANYWAY as f64).ln()
+    }
+
+    /// Returns the likeliest share, between what it lies, and ln of what it says. Sizes with a twentieth of the mean
+    /// likelihood are in the range, and the neighbours of these.
+    pub(crate) fn best(&self) -> (f64, [f64; 2], f64) {
+        let least = self.log() - 20f64.ln();
+        let fit = || (0..ANYWAY).filter(|place| self.0[*place] >= least);
+        let (low, high) = (fit().min().unwrap_or(0), fit().max().unwrap_or(0));
+        let place = (0..ANYWAY)
+            .max_by(|a, b| self.0[*a].total_cmp(&self.0[*b]))
+            .unwrap_or(0);
+        let rounded = |place: usize| (Self::share(place) * 1e4).round() / 1e4;
+        let range = [
+            rounded(low.saturating_sub(1)),
+            rounded((high + 1).min(ANYWAY - 1)),
+        ];
+        (rounded(place), range, self.0[place])
+    }
+}
+
 /// Cells of p's own order that outputs are counted in.
 const CELLS: usize = 8;
 
@@ -508,6 +558,7 @@ pub(crate) struct Sequence {
     pub replaced: Replaced,
     /// Of p/q, of p, and of p times e to the entropy of its row.
     pub thresholds: [Threshold; 3],
+    pub anyway: Anyway,
     /// By rank: of outputs, and of drafts.
     pub ranks: [Rank; 2],
     /// ln of each of [`REUSED`], by [`ORDERS`].
@@ -550,6 +601,9 @@ impl Sequence {
                 self.replaced.look([keep, p, 0.0, ratio(p, q)], cells);
             }
             let happened = (fact.kept, fact.within_block);
+            if !fact.within_block {
+                self.anyway.look(fact.kept, [keep, width]);
+            }
             let [of_ratio, of_p, typical] = &mut self.thresholds;
             if q > 0.0 {
                 of_ratio.look(p / q, happened, [keep, width]);

@@ -51,6 +51,8 @@ pub(crate) enum Change {
     /// Each token by how often it came so far, over how often it should have; so much is
     /// added to both.
     Learnt(f64),
+    /// What should have come so often, and never did, never comes.
+    Unseen(f64),
     /// All tokens alike.
     Uniform,
 }

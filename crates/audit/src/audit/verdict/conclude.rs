@@ -9,8 +9,9 @@ use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
-use crate::audit::suspects::family::{Keep, Law, short};
+use crate::audit::suspects::family::{BANS, Correct, Keep, Law, short};
 use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
+use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
 use crate::audit::verdict::parts::positions_for;
@@ -22,7 +23,7 @@ use std::f64::consts::LN_10;
 pub(crate) const NAMED: f64 = 7.0;
 
 /// Suspects beside those of the table, for their weight in the mixture.
-const BESIDE: usize = 8;
+const BESIDE: usize = 9;
 
 /// How far the surprise of a text may be from its entropy.
 const SURPRISED: f64 = 5.0;
@@ -55,8 +56,10 @@ pub(crate) struct Weighed<'a> {
     /// ln of e-values: of the rule and of outputs, beyond what honest engines may do.
     pub of_rule: f64,
     pub of_outputs: f64,
-    /// The larger of the two if no numbers come again.
+    /// The larger of the two if no numbers come again but where it is said.
     but_for_numbers: f64,
+    /// ln of what numbers that come again, and noise, explain of the rule.
+    by_numbers: f64,
     /// One a name, strongest first.
     pub candidates: Vec<Candidate>,
 }
@@ -78,6 +81,7 @@ impl<'a> Weighed<'a> {
             of_rule: 0.0,
             of_outputs: 0.0,
             but_for_numbers: 0.0,
+            by_numbers: 0.0,
             candidates: Vec::new(),
         };
         let each = -weighed.families().ln();
@@ -91,9 +95,11 @@ impl<'a> Weighed<'a> {
         let noise = if found.noises { noise } else { 0.0 };
         let of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false));
         let of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true));
-        weighed.of_rule = of_rule - noise.max(texts.max(rounds)).max(texts + rounds);
         weighed.of_outputs = of_outputs - texts;
-        weighed.but_for_numbers = (of_rule - noise).max(of_outputs);
+        let said = if found.shares_said { texts } else { 0.0 };
+        weighed.by_numbers = noise.max(texts.max(rounds)).max(texts + rounds);
+        weighed.of_rule = of_rule - weighed.by_numbers;
+        weighed.but_for_numbers = (of_rule - noise.max(said)).max(of_outputs - said);
         weighed.candidates = weighed.all();
         weighed
     }
@@ -135,6 +141,7 @@ impl<'a> Weighed<'a> {
         if !outputs {
             all.extend(sequence.thresholds.map(|one| one.log));
             all.push(sequence.ranks[1].log);
+            all.push(sequence.anyway.log());
             // All together weigh as two.
             let half = REUSED.len() * ORDERS.len() / 2;
             all.push(log_sum(sequence.reused()) - (half as f64).ln());
@@ -173,6 +180,11 @@ impl<'a> Weighed<'a> {
                     .get(suspect.family)
                     .copied()
                     .unwrap_or_default();
+                if let Law::Target(Change::Unseen(least), _) = law {
+                    let (tokens, expected) = self.banned(least);
+                    words = banned_in_words(&tokens, expected);
+                    fit = banned_fit(&tokens);
+                }
                 let name = match (name, share < 1.0) {
                     ("accepts-everything", true) => "accepts-more",
                     _ => name,
@@ -194,6 +206,7 @@ impl<'a> Weighed<'a> {
             }
         }
         all.extend(self.learnt());
+        all.extend(self.keeps_anyway());
         if self.found.noises {
             let noise = NOISES.iter().zip(self.found.sequence.noise);
             all.extend(noise.map(|(sigma, log)| Candidate {
@@ -232,6 +245,51 @@ impl<'a> Weighed<'a> {
         all
     }
 
+    /// Tokens that should have come so often and never did, the likeliest first, and how often all of
+    /// them should.
+    fn banned(&self, least: f64) -> (Vec<usize>, f64) {
+        let never = self.found.never.iter().copied().enumerate();
+        let mut all: Vec<(usize, f64)> = never.filter(|(_, log)| *log >= least).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        (
+            all.iter().map(|one| one.0).collect(),
+            all.iter().map(|one| one.1).sum(),
+        )
+    }
+
+    /// Drafts that the rule refuses and the engine keeps, at the share that fits best.
+    fn keeps_anyway(&self) -> Option<Candidate> {
+        let law = Law::Decide(Keep::All, Correct::Claimed);
+        let suspects = self
+            .found
+            .families
+            .suspects
+            .iter()
+            .zip(&self.found.tally.won);
+        let (_, won) = suspects
+            .into_iter()
+            .find(|(suspect, _)| suspect.law == law)?;
+        let (share, [low, high], log) = self.found.sequence.anyway.best();
+        let looked = self.found.looked.max(1) as f64;
+        Some(Candidate {
+            law: Some(law),
+            share,
+            fit: json_map([("share", json!(share)), ("share_range", json!([low, high]))]),
+            words: format!(
+                "of the drafts that the rule refuses {}% are kept ({} to {})",
+                short(100.0 * share),
+                short(100.0 * low),
+                short(100.0 * high)
+            ),
+            cure: format!(
+                "{}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law",
+                law.cure()
+            ),
+            tv: Some(share * won.apart[1] / looked),
+            ..Candidate::new("accepts-more", log)
+        })
+    }
+
     /// Laws that were learnt along the log.
     fn learnt(&self) -> Vec<Candidate> {
         let sequence = &self.found.sequence;
@@ -256,12 +314,9 @@ impl<'a> Weighed<'a> {
         if let Some((token, log)) = never.max_by(|a, b| a.1.total_cmp(b.1)) {
             let expected = self.found.never.get(token).copied().unwrap_or(0.0);
             all.push(Candidate {
-                fit: json_map([("token", json!(token))]),
-                words: format!(
-                    "token {token} never comes, where about {expected:.0} were expected"
-                ),
-                cure: "look for what bans it: bad words, logit_bias, an ended or reserved token"
-                    .to_owned(),
+                fit: banned_fit(&[token]),
+                words: banned_in_words(&[token], expected),
+                cure: BANS.to_owned(),
                 tv: Some(expected / self.found.looked.max(1) as f64),
                 ..Candidate::new("token-banned", *log)
             });
@@ -303,7 +358,8 @@ impl<'a> Weighed<'a> {
         let (drafts, outputs) = (self.drafts_fall(), self.outputs_fall());
         let able = self.candidates.iter();
         let able = able.filter(|one| !one.lossless || self.keeps_so(one));
-        let able = able.filter(|one| !(outputs && one.lossless && one.law.is_some()));
+        let loses = |one: &Candidate| one.law.is_none_or(|law| !law.is_lossless(self.rule));
+        let able = able.filter(|one| !outputs || loses(one));
         let mut all = able.clone();
         let mut able = able.filter(|one| !drafts || one.changes_drafts());
         let first = able.next()?;
@@ -352,8 +408,10 @@ impl<'a> Weighed<'a> {
                 sequence.texts.mixture().min(sequence.texts.largest().0),
             ),
         ];
+        // That requests share numbers is no finding where it is said.
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
+            .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said)
             .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
             .collect();
         fired.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -413,7 +471,7 @@ impl<'a> Weighed<'a> {
             }
             logs
         };
-        self.mixed(of, &beside)
+        self.mixed(of, &beside) - self.by_numbers
     }
 
     /// The parts of a round, each by itself: where what was refuted shows.
@@ -423,6 +481,8 @@ impl<'a> Weighed<'a> {
         let names = ["draft-law", "acceptance", "correction", "target-law"];
         let logs = [0, 1, 2, 3].map(|part| self.log_of(part));
         let drafts_fall = logs[0] >= self.needed();
+        // The level is the whole rule's: no part of it falls alone.
+        let falls = self.of_rule.max(self.of_outputs) >= self.needed();
         (0..4)
             .map(|part| {
                 let rests = drafts_fall && (part == 1 || part == 2);
@@ -437,7 +497,7 @@ impl<'a> Weighed<'a> {
                     }
                     _ => None,
                 };
-                let verdict = match (&reason, logs[part] >= self.needed()) {
+                let verdict = match (&reason, falls && logs[part] >= self.needed()) {
                     (Some(_), _) => Outcome::NotTestable,
                     (None, true) => Outcome::Refuted,
                     (None, false) => Outcome::Consistent,
@@ -520,7 +580,7 @@ impl<'a> Weighed<'a> {
     /// Lists by cause what would have been found and what would not; and the tokens that would do.
     pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
         let reaches = self.reaches();
-        let have = self.found.looked as u64;
+        let have = (self.found.looked as f64 * self.found.alone).floor() as u64;
         let families = &self.found.families;
         let one = |&(place, tv, tokens): &(usize, f64, Option<u64>)| {
             let suspect = families.suspects.get(place)?;
@@ -653,6 +713,33 @@ fn json_map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .collect()
 }
 
+fn banned_fit(tokens: &[usize]) -> Map<String, Value> {
+    match tokens {
+        [token] => json_map([("token", json!(token))]),
+        _ => json_map([("tokens", json!(tokens))]),
+    }
+}
+
+fn banned_in_words(tokens: &[usize], expected: f64) -> String {
+    let expected = format!("where about {expected:.0} were expected");
+    match tokens {
+        [token] => format!("token {token} never comes, {expected}"),
+        _ => {
+            let first: Vec<String> = tokens.iter().take(8).map(usize::to_string).collect();
+            let more = if tokens.len() > first.len() {
+                ", .."
+            } else {
+                ""
+            };
+            format!(
+                "{} tokens never come ({}{more}), {expected}",
+                tokens.len(),
+                first.join(", ")
+            )
+        }
+    }
+}
+
 fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
     let (low, high) = (threshold.refused, threshold.kept);
     let middle = 0.5 * (low + high);
@@ -712,8 +799,14 @@ pub(crate) fn open(
                 true => ", or --noise 0 if these rows are the engine's own",
                 false => "",
             };
+            let of = match found.alone < 1.0 {
+                true => {
+                    " of requests with a seed of their own (of those that share one, as is said, one text counts)"
+                }
+                false => "",
+            };
             open.push(format!(
-                "{} tokens are too few to find every departure of {} or more in total variation: about {tokens} more would do{own}",
+                "{} tokens are too few to find every departure of {} or more in total variation: about {tokens} more{of} would do{own}",
                 found.looked, short(settings.exclude)
             ));
         }

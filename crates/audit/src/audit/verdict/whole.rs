@@ -8,6 +8,7 @@ use crate::audit::evidence::steps::Steps;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
+use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::{Families, Law, short};
 use crate::audit::verdict::checks::MASKED;
 use crate::audit::verdict::checks::lost;
@@ -79,6 +80,9 @@ pub fn audit(
 
 /// Checks that fail a text by themselves.
 const LOSSY: [&str; 3] = ["target-zero", MASKED, "text-after-its-end"];
+
+/// Checks of outcomes against rows.
+const ROWS: [&str; 3] = ["target-zero", "draft-zero", OUTSIDE];
 
 /// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
 /// capital gets there with a probability of 1e-3 at most.
@@ -162,6 +166,15 @@ fn audited(
     }
     let refuted = falls.contains(&true) || numbers.is_some();
     let cause = led(&weighed, refuted, numbers, fits.is_some());
+    // One or two outcomes that the claim excludes are a finding, and tell no law.
+    let excluded_ones = hard_checks
+        .iter()
+        .filter(|check| ROWS.contains(&check.name.as_str()));
+    let excluded_ones = excluded_ones.map(|check| check.violations).sum::<u64>();
+    let cause = cause.filter(|(one, _)| {
+        excluded_ones > 2
+            || one.log - 3.0 * excluded_ones as f64 * IMPOSSIBLE.ln() >= weighed.needed()
+    });
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -366,7 +379,8 @@ fn another(
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
     // Which drafts of a whole chain are kept is no matter of one size, nor of their law.
-    let is_less = |rule: &Rule| settings.rule == Rule::BLOCK && *rule == Rule::TOKEN;
+    let chains = [Rule::BLOCK, Rule::TOKEN];
+    let is_less = |rule: &Rule| chains.contains(rule) && chains.contains(&settings.rule);
     if leads && !opened.steps.siblings {
         candidates.retain(is_less);
     }
@@ -431,7 +445,9 @@ fn sized(
             .filter(|(_, log)| **log >= mean - 20f64.ln())
             .map(|(law, _)| *law)
             .collect();
-        if let Some((law, _)) = around.iter().zip(&logs).find(|(_, log)| **log == most) {
+        if let Some((law, _)) =
+            (around.iter().zip(&logs)).find(|(_, log)| **log == most && most.is_finite())
+        {
             let share = cause.fit.get("share").cloned();
             cause.fit = law.fit();
             cause.words = law.words();

@@ -89,6 +89,15 @@ impl<'a> Here<'a> {
             _ => 1.0,
         };
         let best = self.p.likeliest();
+        let best_left = (correct == Correct::LikeliestLeft && !self.kept)
+            .then(|| {
+                (0..size).max_by(|a, b| {
+                    self.correction(*a)
+                        .total_cmp(&self.correction(*b))
+                        .then(b.cmp(a))
+                })
+            })
+            .flatten();
         let last = size.saturating_sub(1);
         let law = |place: usize| -> f64 {
             match correct {
@@ -99,6 +108,7 @@ impl<'a> Here<'a> {
                 Correct::OffDraft if place == x => 0.0,
                 Correct::OffDraft => self.p.at(place) / (1.0 - p_of_x).max(1e-300),
                 Correct::Likeliest => f64::from(u8::from(place == best)),
+                Correct::LikeliestLeft => f64::from(u8::from(Some(place) == best_left)),
                 Correct::First => f64::from(u8::from(place == 0)),
                 Correct::Softmax => residual(place).exp() / sum,
                 Correct::NotNormalised => {

@@ -184,6 +184,7 @@ impl<'a> Here<'a> {
             }
             Change::Before => self.before.map(|[p, _]| Changed::Whole(p)),
             Change::Learnt(add) => self.learnt(add),
+            Change::Unseen(least) => self.unseen(least),
             _ => changed_row(&self.p, change),
         }
     }
@@ -196,6 +197,21 @@ impl<'a> Here<'a> {
             .map(|((p, came), expected)| p * (came + add) / (expected + add))
             .collect();
         specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
+    }
+
+    /// p without the tokens that should have come so often and never did.
+    fn unseen(&self, least: f64) -> Option<Changed<'_>> {
+        let all = self
+            .came
+            .into_iter()
+            .flat_map(|[came, expected]| came.iter().zip(expected));
+        let never = all
+            .enumerate()
+            .filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
+        let never: Vec<(usize, f64)> = never.map(|(place, _)| (place, 0.0)).collect();
+        (!never.is_empty())
+            .then(|| scaled(self.p.row, never))
+            .flatten()
     }
 
     /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
