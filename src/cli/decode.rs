@@ -116,7 +116,7 @@ mod with_models {
 
     impl DecodeArgs {
         fn plan(&self) -> Result<Plan, CliError> {
-            let refused = |message: String| CaptureError::Setting(message);
+            let refused = CaptureError::Setting;
             let usual = match (&self.tree, self.paths) {
                 (Some(_), _) => RuleName::RRS,
                 (None, Some(_)) => RuleName::SELECT_BLOCK,

@@ -74,8 +74,7 @@ pub(super) fn of_text(
             None => of_tree(decoder, prompt, text, tree, interrupt),
         },
         Drafted::Paths([paths, length]) => {
-            let mut along =
-                SelectedAlong::new(*paths).map_err(|message| CaptureError::Setting(message))?;
+            let mut along = SelectedAlong::new(*paths).map_err(CaptureError::Setting)?;
             let mut workspace = Workspace::new();
             let is_known = by_rows(decoder, prompt, text, interrupt, |_, rows, token, _| {
                 along.take(&mut workspace, rows, token)
@@ -126,7 +125,7 @@ fn of_chain(
         Ok(())
     };
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
-    let refused = |message: String| CaptureError::Setting(message);
+    let refused = CaptureError::Setting;
     let rule = decoder.settings().rule;
     let verifier: ChainRule = rule.as_str().parse().map_err(refused)?;
     let is_known = ratios.iter().all(|ratio: &f64| ratio.is_finite());
@@ -211,7 +210,7 @@ fn of_tree(
     tree: &DraftTree,
     interrupt: &AtomicBool,
 ) -> Result<Option<CountMoments<f64>>, CaptureError> {
-    let refused = |message: String| CaptureError::Setting(message);
+    let refused = CaptureError::Setting;
     let rule = decoder.settings().rule;
     let law = match &decoder.settings().drafts {
         Shape::Tree(_, law) => *law,
