@@ -22,7 +22,7 @@ mod with_models {
     use crate::cli::bound;
     use crate::cli::models::{ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format, rule_parser};
-    use crate::cli::output::{CliError, Verdict, json_file, write_together};
+    use crate::cli::output::{CliError, Verdict, json_file, read_document, write_together};
     use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::recorded::file_name;
@@ -34,12 +34,12 @@ mod with_models {
     use crate::rule::RuleName;
     use crate::sampling::Cuts;
     use crate::scheme::SchemeName;
-    use crate::tree::{DraftTree, NAMES};
+    use crate::tree::{DraftTree, NAMES, Price};
     use crate::verifier::any_of;
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
 
     /// Arguments of `specgap decode`.
@@ -64,8 +64,8 @@ mod with_models {
         #[arg(long, alias = "topology", value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default), block, carried or carried-block of a chain;
-        /// rrs (the default), rrs-wo, level-4, spechub, traversal or traversal-4 of a tree; select-block (the
-        /// default), select-greedy-block, traversal or traversal-4 of paths.
+        /// rrs (the default), rrs-wo, level-4, spechub, traversal or traversal-4 (the default of a price) of a
+        /// tree; select-block (the default), select-greedy-block, traversal or traversal-4 of paths.
         #[arg(long, alias = "rule", value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
         /// The draft law, where the verifier leaves it open.
@@ -93,9 +93,31 @@ mod with_models {
 
     fn tree_help() -> String {
         format!(
-            "Draft a tree instead: a file with a list of paths of child ranks, [[0],[1],[0,0]], or \
-             a name: {NAMES}"
+            "Draft a tree instead: a file with a list of paths of child ranks, [[0],[1],[0,0]]; a \
+             price, which shapes a tree by the draft's rows: best-tree.price.json of specgap tree \
+             --price; or a name: {NAMES}"
         )
+    }
+
+    /// A price and the law of its drafts, where a file has an object as prices do.
+    fn price(name: &str) -> Result<Option<(Price, SchemeName)>, CliError> {
+        let path = Path::new(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let contents = read_document(path)?;
+        if !contents.trim_start().starts_with('{') {
+            return Ok(None);
+        }
+        let input = |message: String| CliError::input(path, message);
+        let price = Price::from_json(&contents).map_err(input)?;
+        let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
+        let law = strata.into_iter().find(|law| law.as_str() == price.law);
+        let law = law.ok_or_else(|| {
+            let names = any_of(&strata.map(SchemeName::as_str));
+            input(format!("law: {}: prices are of {names}", price.law))
+        })?;
+        Ok(Some((price, law)))
     }
 
     fn child_law(text: &str) -> Result<SchemeName, String> {
@@ -122,14 +144,34 @@ mod with_models {
                 (None, Some(_)) => RuleName::SELECT_BLOCK,
                 (None, None) => RuleName::TOKEN,
             };
+            let price = self.tree.as_deref().map(price).transpose()?.flatten();
+            let usual = price.as_ref().map_or(usual, |_| RuleName::TRAVERSAL_4);
             let rule = self.verifier.unwrap_or(usual);
-            let law = self.scheme.unwrap_or_else(|| children_of_rule(rule));
+            let law = self.scheme.unwrap_or_else(|| match &price {
+                Some((_, law)) => *law,
+                None => children_of_rule(rule),
+            });
             let length = usize::from(self.length);
             let (shape, drafted, tree) = match (&self.tree, self.paths) {
                 (Some(name), _) => {
-                    let named = named("--tree", name)?;
-                    let shape = Shape::Tree(named.tree.shape(), law);
-                    (shape, Drafted::Tree(named.tree), Some(named.name))
+                    let (shape, name) = match price {
+                        Some((_, own)) if own != law => {
+                            return Err(refused(format!(
+                                "--law {law}: {name} is a price of {own} drafts: leave --law out, \
+                                 or fit one of {law} drafts with specgap tree --price --laws {law}"
+                            ))
+                            .into());
+                        }
+                        Some((price, _)) => {
+                            let name = file_name(Path::new(name));
+                            (Shape::Priced(Box::new(price), law), name)
+                        }
+                        None => {
+                            let named = named("--tree", name)?;
+                            (Shape::Tree(named.tree.shape(), law), named.name)
+                        }
+                    };
+                    (shape, Drafted::Tree, Some(name))
                 }
                 (None, Some(paths)) => {
                     if length == 0 {
@@ -144,7 +186,7 @@ mod with_models {
                     let drafted = if rule == RuleName::SELECT_BLOCK {
                         Drafted::Paths([paths.into(), length])
                     } else {
-                        Drafted::Tree(tree)
+                        Drafted::Tree
                     };
                     (shape, drafted, None)
                 }
@@ -448,10 +490,7 @@ mod with_models {
             "tree": plan.tree,
             "verifier": decoder.settings().rule.as_str(),
             "paths": args.paths,
-            "scheme": match &plan.shape {
-                Shape::Chain(_) => None,
-                Shape::Tree(_, law) => Some(law.as_str()),
-            },
+            "scheme": plan.shape.tree().map(|(_, law)| law.as_str()),
             "totals": {
                 "prompts": texts.len(),
                 "tokens": tokens,

@@ -1,20 +1,16 @@
 //! What the replay expects of a decoder's rounds, given the texts that it wrote.
 
-use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
+use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape};
 use crate::distribution::Rows;
-use crate::plan::{Levels, OfferedRows};
 use crate::replay::{
-    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_from_leaves, moments_of_chain,
-    moments_of_tree,
+    CarriedAlong, CountMoments, Moments, SelectedAlong, TreeAlong, moments_of_chain,
 };
-use crate::rounds::{ChainRule, ChildShares, TextToken, kept_from_leaves};
+use crate::rounds::ChainRule;
 use crate::row::Workspace;
 use crate::rule::{RULES, RuleName, Verifies};
 use crate::scheme::SchemeName;
-use crate::tree::DraftTree;
-use crate::verifier::{UnknownVerifier, VerifierName, any_of};
+use crate::verifier::any_of;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 
 /// Says why nothing is expected of a rule's rounds given a text, where that is so.
@@ -43,11 +39,11 @@ pub(super) fn refused(rule: RuleName, law: SchemeName) -> Option<String> {
     ))
 }
 
-/// What is drafted, as the replay names it: the tree, or K and L of paths.
+/// What is drafted, as the replay names it: a tree as the decoder has it, or K and L of paths.
 #[derive(Clone, Debug)]
 pub(super) enum Drafted {
     Chain(usize),
-    Tree(DraftTree),
+    Tree,
     Paths([usize; 2]),
 }
 
@@ -69,10 +65,10 @@ pub(super) fn of_text(
             };
             of_carried(decoder, prompt, text, along, interrupt)
         }
-        Drafted::Tree(tree) => match decoder.settings().rule.entry().from_leaves {
-            Some(levels) => of_leaves(decoder, prompt, text, (tree, levels), interrupt),
-            None => of_tree(decoder, prompt, text, tree, interrupt),
-        },
+        Drafted::Tree => {
+            let shape = decoder.settings().drafts.clone();
+            of_tree(decoder, prompt, text, &shape, interrupt)
+        }
         Drafted::Paths([paths, length]) => {
             let mut along = SelectedAlong::new(*paths).map_err(CaptureError::Setting)?;
             let mut workspace = Workspace::new();
@@ -153,96 +149,25 @@ fn of_carried(
     Ok(is_known.then(|| along.spread()))
 }
 
-/// Of a tree that is verified from its leaves. Rows are held as far as it is deep.
-fn of_leaves(
-    decoder: &mut Decoder,
-    prompt: &EncodedPrompt,
-    text: &Decoded,
-    (tree, levels): (&DraftTree, Levels<'_>),
-    interrupt: &AtomicBool,
-) -> Result<Option<CountMoments<f64>>, CaptureError> {
-    let law = match &decoder.settings().drafts {
-        Shape::Tree(_, law) => *law,
-        _ => children_of_rule(decoder.settings().rule),
-    };
-    let shape = tree.shape();
-    let Some(children) = law.entry().children else {
-        return Ok(None);
-    };
-    let counts: BTreeSet<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
-    type Here = (Vec<(usize, OfferedRows)>, u32, [f64; 2]);
-    let mut ahead: VecDeque<Here> = VecDeque::new();
-    let (mut kept, mut reach) = (Vec::new(), vec![0.0; shape.parent.len()]);
-    let mut start = |ahead: &mut VecDeque<Here>| {
-        let along: Vec<TextToken<'_>> = (ahead.iter())
-            .map(|(rows, token, at)| TextToken {
-                rows,
-                token: *token,
-                at: *at,
-            })
-            .collect();
-        kept.push(kept_from_leaves(&shape, levels, &along, &mut reach));
-        ahead.pop_front();
-    };
-    let take = |_, rows: Rows<'_>, token: usize, is_known| {
-        if is_known {
-            let both = (rows.target, rows.draft);
-            let of = |&n: &usize| (n, OfferedRows::of_rows(both, children, n));
-            let at = [rows.target[token], rows.draft[token]];
-            ahead.push_back((counts.iter().map(of).collect(), token as u32, at));
-            if ahead.len() == shape.levels() {
-                start(&mut ahead);
-            }
-        }
-        Ok(())
-    };
-    let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
-    while !ahead.is_empty() {
-        start(&mut ahead);
-    }
-    Ok(is_known.then(|| moments_from_leaves(&shape, &kept)))
-}
-
 fn of_tree(
     decoder: &mut Decoder,
     prompt: &EncodedPrompt,
     text: &Decoded,
-    tree: &DraftTree,
+    shape: &Shape,
     interrupt: &AtomicBool,
 ) -> Result<Option<CountMoments<f64>>, CaptureError> {
-    let refused = CaptureError::Setting;
-    let rule = decoder.settings().rule;
-    let law = match &decoder.settings().drafts {
-        Shape::Tree(_, law) => *law,
-        Shape::Chain(_) => children_of_rule(rule),
+    let Some((tree, law)) = shape.tree() else {
+        return Ok(None);
     };
-    let name: VerifierName =
-        (rule.as_str().parse()).map_err(|error: UnknownVerifier| refused(error.to_string()))?;
-    let rule = name
-        .at_token(law)
-        .ok_or_else(|| refused(format!("{name} does not know children by their rank")))?;
-    let shape = tree.shape();
-    // Numbers of children that any node has.
-    let counts: BTreeSet<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
-    let seed = decoder.settings().seed;
-    let mut workspace = Workspace::new();
-    let most = counts.last().copied().unwrap_or(1);
-    let mut tables: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
-    let take = |position: usize, rows: Rows<'_>, token, _| {
-        let mut row = (workspace.load(rows, most)).map_err(|error| error.to_string())?;
-        for (&count, table) in counts.iter().zip(&mut tables) {
-            let shares = rule
-                .shares(&mut row, token, count, seed ^ position as u64)
-                .map_err(|error| error.to_string())?;
-            table.extend(shares);
-        }
-        Ok(())
+    let settings = decoder.settings();
+    let mut along = TreeAlong::new((settings.rule, law), tree, settings.seed)
+        .map_err(CaptureError::Setting)?;
+    let take = |_, rows: Rows<'_>, token, is_known| match is_known {
+        true => along.take(rows, token),
+        false => Ok(()),
     };
     let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
-    let tables = counts.iter().copied().zip(tables);
-    let shares = ChildShares::new(text.tokens.len(), false, tables);
-    // Nodes of the last level have no children to ask for.
-    Ok(is_known.then(|| moments_of_tree(&shape, &shares)))
+    Ok(is_known.then(|| along.spread()))
 }
 
 /// A text's expectations.
@@ -255,7 +180,7 @@ pub(super) fn object(spread: &CountMoments<f64>) -> Value {
     };
     json!({
         "calls": of(&spread.calls),
-        "draft_tokens_in_text": of(&spread.drafts),
+        "draft_tokens_in_text": spread.drafts.as_ref().map(of),
     })
 }
 
@@ -263,22 +188,28 @@ pub(super) fn object(spread: &CountMoments<f64>) -> Value {
 pub(super) fn totals<'a>(
     texts: impl Iterator<Item = (&'a Decoded, &'a CountMoments<f64>)> + Clone,
 ) -> Value {
-    let against = |count: fn(&Decoded) -> usize, of: fn(&CountMoments<f64>) -> &Moments<f64>| {
-        let counted: usize = texts.clone().map(|(text, _)| count(text)).sum();
-        let mean: f64 = texts.clone().map(|(_, spread)| of(spread).mean).sum();
-        let variance: f64 = texts.clone().map(|(_, spread)| of(spread).variance).sum();
+    type Of = fn(&CountMoments<f64>) -> Option<&Moments<f64>>;
+    let against = |count: fn(&Decoded) -> usize, of: Of| {
+        let each = texts
+            .clone()
+            .map(|(text, spread)| Some((count(text), of(spread)?)));
+        // Of all texts, or of none.
+        let each: Vec<(usize, &Moments<f64>)> = each.collect::<Option<_>>()?;
+        let counted: usize = each.iter().map(|one| one.0).sum();
+        let mean: f64 = each.iter().map(|one| one.1.mean).sum();
+        let variance: f64 = each.iter().map(|one| one.1.variance).sum();
         let sd = variance.sqrt();
-        json!({
+        Some(json!({
             "counted": counted,
             "mean": mean,
             "sd": sd,
             "z": (sd > 0.0).then(|| (counted as f64 - mean) / sd),
-        })
+        }))
     };
     json!({
         "texts": texts.clone().count(),
-        "calls": against(|text| text.rounds.len(), |spread| &spread.calls),
-        "draft_tokens_in_text": against(Decoded::drafts_in_text, |spread| &spread.drafts),
+        "calls": against(|text| text.rounds.len(), |spread| Some(&spread.calls)),
+        "draft_tokens_in_text": against(Decoded::drafts_in_text, |spread| spread.drafts.as_ref()),
     })
 }
 
@@ -297,9 +228,12 @@ pub(super) fn in_words(totals: &Value) -> String {
             number("sd")
         )
     };
+    let calls = one("target calls", &totals["calls"]);
+    let drafts = match &totals["draft_tokens_in_text"] {
+        Value::Null => "how many drafts does not follow from a text".to_owned(),
+        drafts => one("drafts in the text", drafts),
+    };
     format!(
-        "given these texts: {}; {}. |z| > 3 comes once in 370 runs of a decoder that is right",
-        one("target calls", &totals["calls"]),
-        one("drafts in the text", &totals["draft_tokens_in_text"])
+        "given these texts: {calls}; {drafts}. |z| > 3 comes once in 370 runs of a decoder that is right"
     )
 }

@@ -11,7 +11,8 @@ use specgap::replay::moments_of_chain;
 use specgap::rounds::{ChainRule, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
-use specgap::tree::DraftTree;
+use specgap::tree::{DraftTree, Price, PricedRow};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -446,6 +447,22 @@ fn an_interrupt_writes_nothing() {
     assert!(!bench.path("out").exists());
 }
 
+/// Trees at a price that is fitted on the rows of [`known_pair`]: nodes have one child, two or none.
+fn priced() -> Shape {
+    let (_, [p, q]) = chains(&Bench::new(1));
+    let rows = p.iter().zip(&q).map(|(p, q)| PricedRow::of(p, q, 0, 3));
+    let rows: Vec<PricedRow> = rows.collect();
+    let fit = Price::fit("stratified", &rows.iter().collect::<Vec<_>>(), 2, 2);
+    let price = fit.at(0.15);
+    let counts = rows.iter().map(|row| price.children(&row.heaviest, 1, 0.4));
+    let counts: Vec<usize> = counts.collect();
+    assert!(
+        counts.windows(2).any(|pair| pair[0] != pair[1]),
+        "{counts:?}"
+    );
+    Shape::Priced(Box::new(price), SchemeName::STRATIFIED)
+}
+
 /// A pair over V = 3 whose laws are known; its laws p and q.
 fn known_pair(
     bench: &Bench,
@@ -565,6 +582,7 @@ fn sampled_text_has_the_targets_law() {
         ),
         (RuleName::TRAVERSAL, paths.clone()),
         (RuleName::TRAVERSAL_4, tree(2, SchemeName::STRATIFIED)),
+        (RuleName::TRAVERSAL_4, priced()),
         (RuleName::SELECT_BLOCK, paths.clone()),
         (RuleName::SELECT_GREEDY_BLOCK, paths),
     ] {
@@ -766,6 +784,84 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         // A false alarm in about 10^6 seeds each; the seed is fixed.
         let found = z(out, &[&more[..], law].concat());
         assert!(found.iter().all(|z| z.abs() < 5.0), "{out}: {found:?}");
+    }
+}
+
+/// From a log to a price, and from that to a decoder whose tokens a call are what the replay says.
+#[test]
+fn a_price_from_a_log_shapes_the_trees_of_a_decoder() {
+    let bench = Bench::new(60);
+    let text = ["--max-tokens", "24", "--no-stop"];
+    bench.capture("log", &text);
+    let log = bench.path("log").display().to_string();
+    let out = bench.path("report").display().to_string();
+    let line = [
+        "tree",
+        &log,
+        "--price",
+        "--budget",
+        "6",
+        "--max-depth",
+        "3",
+        "--out",
+        &out,
+    ];
+    specgap(Path::new(ROOT), line.map(str::to_owned).to_vec()).ok();
+    let file = bench.path("report").join("best-tree.price.json");
+    let price = file.display().to_string();
+    for more in [&[][..], &["--verifier", "level-4"], &["--bound"]] {
+        let more = [&text[..], &["--tree", &price, "--predict"], more].concat();
+        let decoded = decoded(&bench, "out", &more);
+        assert_eq!(decoded["tree"], "best-tree.price.json");
+        assert_eq!(decoded["scheme"], "stratified");
+        let told = decoded["verifier"].as_str().unwrap();
+        assert_eq!(
+            told,
+            if more.contains(&"level-4") {
+                "level-4"
+            } else {
+                "traversal-4"
+            }
+        );
+        let totals = &decoded["predicted"];
+        assert_eq!(totals["draft_tokens_in_text"], Value::Null);
+        let z = totals["calls"]["z"].as_f64().unwrap();
+        // A false alarm in about 10^6 seeds; the seed is fixed.
+        assert!(z.abs() < 5.0, "{told}: {z}");
+        // Rounds draft what rows say: not all as many.
+        let rounds = decoded["prompts"].as_array().unwrap().iter();
+        let rounds = rounds.flat_map(|prompt| prompt["rounds"].as_array().unwrap());
+        let drafted: BTreeSet<usize> = rounds.map(|round| count(&round["drafted"])).collect();
+        assert!(drafted.len() > 3, "{drafted:?}");
+    }
+    let read = std::fs::read_to_string(&file).unwrap();
+    let mut object: Value = serde_json::from_str(&read).unwrap();
+    for (field, wrong, says) in [
+        ("law", Value::from("hub"), "prices are of stratified"),
+        (
+            "worth",
+            Value::from(vec![1.0]),
+            "worth: is not what a price has",
+        ),
+        ("price", Value::from(0.0), "price: is not what a price has"),
+    ] {
+        let right = std::mem::replace(&mut object[field], wrong);
+        bench.write("wrong.json", object.to_string().as_bytes());
+        object[field] = right;
+        let wrong = bench.path("wrong.json").display().to_string();
+        let run = specgap(
+            Path::new(ROOT),
+            arguments(&bench, "none", &["--tree", &wrong]),
+        );
+        run.refused(&["error: ", "wrong.json", says]);
+    }
+    for (more, says) in [
+        (["--law", "hub"], "leave --law out"),
+        (["--verifier", "rrs"], "leave out --law"),
+        (["--verifier", "token"], "settles chains"),
+    ] {
+        let more = [&["--tree", &price], &more[..]].concat();
+        specgap(Path::new(ROOT), arguments(&bench, "none", &more)).refused(&["error: ", says]);
     }
 }
 

@@ -251,7 +251,11 @@ mod tests {
                         along.take((at + 1 < total).then_some((p, q)), token);
                     }
                     let spread = along.spread();
-                    for (which, said) in [&spread.calls, &spread.drafts].into_iter().enumerate() {
+                    for (which, said) in [Some(&spread.calls), spread.drafts.as_ref()]
+                        .into_iter()
+                        .enumerate()
+                    {
+                        let said = said.unwrap();
                         let [mean, variance] = moments(&ways, which);
                         let name = format!("{rule}: K = {most}, {text:?} of {total}, {which}");
                         assert!((said.mean - mean).abs() < 1e-9, "{name}: {said:?}, {mean}");

@@ -9,12 +9,12 @@ use super::model::{Cache, Logits, Model, Stretch, common_vocabulary, cut};
 use super::rounds::{Settled, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::tree::{Carried, Drawing, Node, ancestry, ends, refused, settle_tree, weights};
+use super::tree::{Carried, Drawing, Node, ancestry, ends, refused, room, settle_tree, weights};
 use super::{BROKEN, CaptureError, PREFILL_LOGITS, go_on};
 use rand::Rng;
 use specgap_core::rule::{RuleName, Verifies};
 use specgap_core::scheme::SchemeName;
-use specgap_core::tree::Shape as TreeShape;
+use specgap_core::tree::{Price, Shape as TreeShape, Shaped};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,13 +22,35 @@ use std::time::Instant;
 
 /// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
 /// its own token is the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// So many tokens, one behind the other.
     Chain(usize),
     /// A tree, or several paths. The target runs over its paths side by side, as
     /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
     Tree(TreeShape, SchemeName),
+    /// A tree that the draft's rows shape, at one price for all nodes; of at most 256 paths.
+    Priced(Box<Price>, SchemeName),
+}
+
+impl Shape {
+    /// The tree and the law of its children; none of a chain.
+    pub fn tree(&self) -> Option<(Shaped<'_>, SchemeName)> {
+        match self {
+            Self::Chain(_) => None,
+            Self::Tree(tree, law) => Some((Shaped::One(tree), *law)),
+            Self::Priced(price, law) => Some((Shaped::Priced(price), *law)),
+        }
+    }
+
+    /// The most tokens of a path.
+    pub fn levels(&self) -> usize {
+        match self {
+            Self::Chain(length) => *length,
+            Self::Tree(tree, _) => tree.levels(),
+            Self::Priced(price, _) => price.levels,
+        }
+    }
 }
 
 /// How to decode.
@@ -184,13 +206,13 @@ impl Decoder {
             ));
         }
         let rule = settings.rule;
-        let message = match &settings.drafts {
-            Shape::Chain(_) if rule.entry().verifies != Verifies::Chain => Some(format!(
+        let message = match settings.drafts.tree() {
+            None if rule.entry().verifies != Verifies::Chain => Some(format!(
                 "verifier {rule} settles trees, not chains; give ⟨tree⟩, or ⟨paths⟩, or verifier \
                  token, block, carried or carried-block"
             )),
-            Shape::Chain(_) => None,
-            Shape::Tree(tree, law) => refused(tree, *law, rule),
+            None => None,
+            Some((tree, law)) => refused(tree, law, rule),
         };
         if let Some(message) = message {
             return Err(CaptureError::Setting(message));
@@ -273,20 +295,19 @@ impl Decoder {
         self.carried = Carried::default();
         self.carry = match self.settings.drafts {
             Shape::Chain(most) => TextCarry::of(self.settings.rule, most),
-            Shape::Tree(..) => None,
+            _ => None,
         };
+        let drafts = self.settings.drafts.clone();
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             go_on(interrupt)?;
-            let round = match self.settings.drafts.clone() {
-                Shape::Chain(drafts) => {
-                    self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
-                }
-                Shape::Tree(topology, law) => {
-                    let drawing = Drawing {
-                        tree: &topology,
-                        law,
-                    };
+            let round = match (drafts.tree(), &drafts) {
+                (Some((tree, law)), _) => {
+                    let drawing = Drawing { tree, law };
                     self.tree(drawing, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+                (None, drafts) => {
+                    let most = drafts.levels();
+                    self.chain(most, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
             };
             decoded.seconds += round.draft_seconds + round.verify_seconds + round.other_seconds;
@@ -548,7 +569,7 @@ impl Decoder {
         all: &[i64],
         mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Vec<Node>, CaptureError> {
-        let mut nodes = vec![Node::default()];
+        let mut nodes = vec![Node::root()];
         if levels == 0 {
             return Ok(nodes);
         }
@@ -566,8 +587,9 @@ impl Decoder {
                 let mut q = Law::default();
                 q.read(row, self.vocabulary, &uncut)
                     .map_err(|say| self.draft.broken(&prompt.id, start + depth - 1, say))?;
-                let drawn = drawing.below(&nodes[parent], &q, &mut uniform, &mut self.scratch);
-                nodes[parent].law = Some(q);
+                let place = (&nodes[parent], room(&nodes));
+                let drawn = drawing.below(place, &q, &mut uniform, &mut self.scratch);
+                nodes[parent].law = (!drawn.is_empty()).then_some(q);
                 for node in drawn {
                     let index = nodes.len();
                     nodes[parent].children.push(index);
@@ -733,7 +755,7 @@ impl Decoder {
             let longest = match &self.settings.drafts {
                 Shape::Chain(drafts) => drafts + 1,
                 // Its paths side by side are no pass over so many tokens.
-                Shape::Tree(..) => 1,
+                _ => 1,
             };
             for tokens in lengths(longest) {
                 go_on(interrupt)?;

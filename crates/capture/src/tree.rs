@@ -8,7 +8,7 @@ use super::rounds::{Chance, by_block, residual, settle, within};
 use super::sampling::Law;
 use specgap_core::rule::{Drafts, InTurn, RuleName, Verifies};
 use specgap_core::scheme::SchemeName;
-use specgap_core::tree::Shape;
+use specgap_core::tree::{Shape, Shaped, heaviest};
 use specgap_plan::{Children, Levels, OfferedRows, Offers, RatioBins, Selection};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub fn children_of_rule(rule: RuleName) -> SchemeName {
 /// What is drafted a round: a tree, and the law of its children.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drawing<'a> {
-    pub tree: &'a Shape,
+    pub tree: Shaped<'a>,
     pub law: SchemeName,
 }
 
@@ -35,40 +35,75 @@ impl Drawing<'_> {
         RuleName::ALL.into_iter().filter(settles).collect()
     }
 
-    /// Draws what stands behind a node, given q there.
+    /// Draws what stands behind a node, given q there; no more than there is room for, which no tree
+    /// of one shape needs that is not refused.
     pub(super) fn below(
         self,
-        node: &Node,
+        (node, room): (&Node, usize),
         q: &Law,
         chance: &mut dyn Chance,
         scratch: &mut Vec<f64>,
     ) -> Vec<Node> {
-        let count = self.tree.children_of(node.place);
-        let tokens = children(self.law, q, count, chance, scratch).into_iter();
-        let each = tokens.enumerate().map(|(rank, token)| Node {
-            place: self.tree.child(node.place, rank),
+        let below = |token: u32, place, chance| Node {
+            place,
+            chance,
             token: i64::from(token),
             depth: node.depth + 1,
             ..Node::default()
-        });
-        each.collect()
+        };
+        match self.tree {
+            Shaped::One(tree) => {
+                let count = tree.children_of(node.place);
+                let drawn = children(self.law, q, count, chance, scratch).into_iter();
+                let place = |rank| tree.child(node.place, rank);
+                let each = (0..).zip(drawn);
+                each.map(|(rank, token)| below(token, place(rank), 1.0))
+                    .collect()
+            }
+            Shaped::Priced(price) => {
+                let row: Vec<f64> = q.probabilities().collect();
+                let ids = heaviest(&row, price.heaviest);
+                let masses: Vec<f64> = ids.iter().map(|&id| row[id]).collect();
+                let count = price.children(&masses, node.depth, node.chance).min(room);
+                let drawn = children(self.law, q, count, chance, scratch).into_iter();
+                let accepted = |token: u32| {
+                    let place = ids.iter().position(|&id| id == token as usize);
+                    price.chance(&masses, place.unwrap_or(ids.len()), count)
+                };
+                drawn
+                    .map(|token| below(token, 0, node.chance * accepted(token)))
+                    .collect()
+            }
+        }
     }
 
     /// Tells whether something may stand behind a node.
     pub(super) fn goes_on(self, node: &Node) -> bool {
-        self.tree.children_of(node.place) > 0
+        match self.tree {
+            Shaped::One(tree) => tree.children_of(node.place) > 0,
+            Shaped::Priced(price) => node.depth < price.levels && node.chance > price.price,
+        }
     }
 }
 
+/// How many children a node may still get, so that no more paths run side by side than can.
+pub(super) fn room(nodes: &[Node]) -> usize {
+    let paths = nodes.iter().filter(|node| node.children.is_empty());
+    (PATHS + 1).saturating_sub(paths.count())
+}
+
 /// Why a tree is not drafted so, or a rule does not settle it, if that is so.
-pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<String> {
-    if tree.drafts() == 0 {
+pub(super) fn refused(tree: Shaped<'_>, law: SchemeName, rule: RuleName) -> Option<String> {
+    let one = match tree {
+        Shaped::One(tree) => Some(tree),
+        Shaped::Priced(_) => None,
+    };
+    if one.is_some_and(|tree| tree.drafts() == 0) {
         return Some("a tree without drafts".to_owned());
     }
-    if tree.leaves() > PATHS {
+    if let Some(paths) = one.map(Shape::leaves).filter(|&paths| paths > PATHS) {
         return Some(format!(
-            "a tree of {} paths; at most {PATHS} run side by side: draft fewer children or levels",
-            tree.leaves()
+            "a tree of {paths} paths; at most {PATHS} run side by side: draft fewer children or levels"
         ));
     }
     let entry = rule.entry();
@@ -90,17 +125,15 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
         ));
     }
     if let Some(only) = law.entry().only
-        && tree
-            .children
-            .iter()
-            .any(|&count| count != 0 && count != only)
+        && tree.counts().iter().any(|&count| count != only)
     {
         return Some(format!(
             "{law} children are pairs: give ⟨tree spechub-binary-D⟩, or another tree with two \
              children at every node"
         ));
     }
-    (entry.verifies == Verifies::Paths && !tree.is_paths()).then(|| {
+    let is_paths = one.is_some_and(Shape::is_paths);
+    (entry.verifies == Verifies::Paths && !is_paths).then(|| {
         format!(
             "verifier {rule} selects one of several paths; give ⟨paths K⟩ and ⟨length L⟩ instead of \
              ⟨tree⟩"
@@ -115,10 +148,21 @@ pub(super) struct Node {
     pub place: usize,
     pub token: i64,
     pub depth: usize,
+    /// How likely it is kept, by what its drafter knows, where trees have a price.
+    pub chance: f64,
     pub parent: usize,
     /// q of its children; none where none were drawn.
     pub law: Option<Law>,
     pub children: Vec<usize>,
+}
+
+impl Node {
+    pub(super) fn root() -> Self {
+        Self {
+            chance: 1.0,
+            ..Self::default()
+        }
+    }
 }
 
 /// The nodes from the root's child down to a node.
@@ -754,18 +798,20 @@ pub(super) fn weights<E>(nodes: &[Node], p: &mut Laws<'_, E>) -> Result<Vec<f64>
 
 #[cfg(test)]
 mod tests {
-    use super::super::every::{Counted, Every, Pair, masses, mean_rounds, texts_in_rounds};
+    use super::super::every::{
+        Counted, Every, Pair, masses, mean_rounds, moments, texts_in_rounds,
+    };
     use super::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
-    use specgap_core::rounds::{TextToken, kept_from_leaves};
-    use specgap_core::tree::{DraftTree, TokenTree};
+    use specgap_core::tree::{DraftTree, Price, PricedRow, TokenTree};
     use specgap_exact::block::{BlockRule, Change, DrawnTrees, several_rounds};
     use specgap_number::distribution::{Draft, Rational, Rows, Target};
     use specgap_number::number::Number;
-    use specgap_replay::replay::SelectedAlong;
+    use specgap_replay::replay::{SelectedAlong, TreeAlong};
     use specgap_row::Workspace;
+    use std::collections::BTreeSet;
     use std::convert::Infallible;
 
     fn paths_of(paths: usize, length: usize) -> Shape {
@@ -774,7 +820,7 @@ mod tests {
 
     fn with_replacement(topology: &Shape) -> Drawing<'_> {
         Drawing {
-            tree: topology,
+            tree: Shaped::One(topology),
             law: SchemeName::WITH_REPLACEMENT,
         }
     }
@@ -793,12 +839,15 @@ mod tests {
             (drawing, levels): (Drawing<'_>, usize),
             chance: &mut Every,
         ) -> Vec<Node> {
-            let mut nodes = vec![Node::default()];
+            let mut nodes = vec![Node::root()];
             let mut here = 0;
             while here < nodes.len() {
                 if drawing.goes_on(&nodes[here]) && nodes[here].depth < levels {
                     let q = self.law(1, &self.prefix(prefix, &nodes, here));
-                    for node in drawing.below(&nodes[here], &q, chance, &mut Vec::new()) {
+                    let at = (&nodes[here], room(&nodes));
+                    let drawn = drawing.below(at, &q, chance, &mut Vec::new());
+                    nodes[here].law = (!drawn.is_empty()).then_some(q);
+                    for node in drawn {
                         let index = nodes.len();
                         nodes[here].children.push(index);
                         nodes.push(Node {
@@ -806,7 +855,6 @@ mod tests {
                             ..node
                         });
                     }
-                    nodes[here].law = Some(q);
                 }
                 here += 1;
             }
@@ -950,7 +998,7 @@ mod tests {
             spechub hub 2x1:4 2x2:2 2x2:3
             traversal with-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
             traversal-4 with-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
-            traversal-4 stratified 2x2:3 [[0],[1],[0,0]]:3 [[0],[1],[2],[0,0],[2,0]]:4
+            traversal-4 stratified 2x2:3 3x1:5 [[0],[1],[0,0]]:3 [[0],[1],[2],[0,0],[2,0]]:4
             traversal-4 stratified-independent 2x2:3 [[0],[1],[0,0]]:3
             traversal with-replacement [[0],[1],[0,0],[1,0]]:3 [[0],[1],[2],[0,0],[1,0],[2,0]]:2
             traversal without-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
@@ -959,6 +1007,7 @@ mod tests {
             traversal stratified-independent 2x2:3 [[0],[1],[0,0]]:3
             select-block with-replacement [[0],[1],[0,0],[1,0]]:2 3x1:3
         ";
+        let mut replayed = 0;
         for case in cases.trim().lines() {
             let mut words = case.split_whitespace();
             let rule: RuleName = words.next().unwrap().parse().unwrap();
@@ -966,72 +1015,120 @@ mod tests {
             for (tree, vocab) in words.map(|word| word.split_once(':').unwrap()) {
                 let named = DraftTree::named(tree).or_else(|_| DraftTree::from_json(tree));
                 let topology = named.unwrap().shape();
-                assert_eq!(refused(&topology, law, rule), None, "{case}");
+                assert_eq!(refused(Shaped::One(&topology), law, rule), None, "{case}");
                 let levels = topology.levels();
                 let pair = Pair::random(&mut rng, vocab.parse().unwrap(), levels + 1);
                 let drawing = Drawing {
-                    tree: &topology,
+                    tree: Shaped::One(&topology),
                     law,
                 };
-                pair.lossless(rule, [levels + 1, levels], drawing);
+                let (texts, ..) = pair.lossless(rule, [levels + 1, levels], drawing);
+                let widest = as_its_replay_says(&pair, rule, drawing, &texts);
+                replayed += usize::from(widest > 0.1);
             }
         }
+        assert!(replayed > 25, "{replayed}");
     }
 
-    /// Trees from their leaves keep, by every draw and coin, what their replay says of all texts.
+    /// Each text takes as many rounds, in the mean and as widely, as its replay says; where it says. The
+    /// largest variance.
+    fn as_its_replay_says(
+        pair: &Pair,
+        rule: RuleName,
+        drawing: Drawing<'_>,
+        texts: &Counted,
+    ) -> f64 {
+        let Drawing { tree, law } = drawing;
+        let most = tree.counts().pop().unwrap();
+        let mut widest = 0.0f64;
+        for (text, ways) in texts {
+            // Of its third child the replay has a mean over random draws.
+            let along = TreeAlong::new((rule, law), tree, 0);
+            let Some(mut along) = along.ok().filter(|_| rule != RuleName::RRS_WO || most < 3)
+            else {
+                continue;
+            };
+            for (place, &token) in text.iter().enumerate() {
+                let [target, draft] = &pair.laws[&text[..place]];
+                along.take(Rows { target, draft }, token).unwrap();
+            }
+            let said = along.spread();
+            assert_eq!(said.drafts.is_some(), matches!(tree, Shaped::One(_)));
+            let [mean, variance] = moments(ways, 0);
+            let (calls, name) = (said.calls, format!("{rule} {drawing:?} {text:?}"));
+            assert!((calls.mean - mean).abs() < 1e-9, "{name}: {mean} {calls:?}");
+            let apart = (calls.variance - variance).abs();
+            assert!(apart < 1e-9, "{name}: {variance} {calls:?}");
+            widest = widest.max(variance);
+        }
+        widest
+    }
+
+    /// A price that is fitted on a pair's rows, as they are met.
+    fn fitted(pair: &Pair, levels: usize, children: usize) -> Price {
+        let laws = pair.laws.iter().filter(|(prefix, _)| prefix.len() < levels);
+        let rows = laws.map(|(_, [p, q])| PricedRow::of(p, q, 0, pair.vocab));
+        let rows: Vec<PricedRow> = rows.collect();
+        Price::fit(
+            "stratified",
+            &rows.iter().collect::<Vec<_>>(),
+            levels,
+            children,
+        )
+    }
+
+    /// Trees that rows shape: texts have the target's law, and each text takes as many rounds, in the
+    /// mean and as widely, as its replay says; by every draw and coin.
     #[test]
-    fn rounds_from_the_leaves_keep_what_their_replay_says() {
-        let mut rng = ChaCha8Rng::seed_from_u64(28);
-        let mut differ = 0.0f64;
-        for (tree, vocab) in [
-            ("2x2", 3),
-            ("[[0],[1],[2],[0,0],[2,0],[2,1]]", 4),
-            ("3x1", 5),
-        ] {
-            let named = DraftTree::named(tree).or_else(|_| DraftTree::from_json(tree));
-            let shape = named.unwrap().shape();
-            let levels = shape.levels();
-            let pair = Pair::random(&mut rng, vocab, levels + 1);
-            let laws = "with-replacement stratified stratified-independent";
-            let counts: Vec<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
-            for law in laws
-                .split(' ')
-                .map(|law| law.parse::<SchemeName>().unwrap())
-            {
-                let children = law.entry().children.unwrap();
-                let rows = |prefix: &[usize]| -> Vec<(usize, OfferedRows)> {
-                    let [p, q] = &pair.laws[prefix];
-                    let of = |&n: &usize| (n, OfferedRows::of_rows((p, q), children, n));
-                    counts.iter().map(of).collect()
-                };
-                let kept = [RuleName::TRAVERSAL, RuleName::TRAVERSAL_4].map(|rule| {
-                    let mut replayed = 0.0;
-                    for (text, mass) in pair.texts(&[], levels, 1.0) {
-                        let here: Vec<_> = (0..levels).map(|at| rows(&text[..at])).collect();
-                        let along: Vec<TextToken<'_>> = (here.iter().zip(0..))
-                            .map(|(rows, at)| TextToken {
-                                rows,
-                                token: text[at] as u32,
-                                at: [0, 1].map(|of| pair.laws[&text[..at]][of][text[at]]),
-                            })
-                            .collect();
-                        let own = rule.entry().from_leaves.unwrap();
-                        let mut reach = vec![0.0; shape.parent.len()];
-                        let survival = kept_from_leaves(&shape, own, &along, &mut reach);
-                        replayed += mass * survival[1..].iter().sum::<f64>();
-                    }
-                    let drawing = Drawing { tree: &shape, law };
-                    let kept = pair.expected(rule, (drawing, levels));
-                    assert!(
-                        (kept - replayed).abs() < 1e-9,
-                        "{rule} {law} {tree}: {kept} {replayed}"
-                    );
-                    kept
-                });
-                differ = differ.max((kept[1] - kept[0]).abs());
+    fn trees_at_a_price_write_texts_in_as_many_rounds_as_the_replay_says() {
+        let mut rng = ChaCha8Rng::seed_from_u64(35);
+        let (levels, total) = (2, 3);
+        let mut shapes = BTreeSet::new();
+        let mut widest = 0.0f64;
+        for price in [0.3, 0.1, 0.03, 0.2] {
+            let pair = Pair::random(&mut rng, 3, total);
+            let price = fitted(&pair, levels, 2).at(price);
+            let tree = Shaped::Priced(&price);
+            for law in [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT] {
+                for rule in [
+                    RuleName::LEVEL_4,
+                    RuleName::TRAVERSAL,
+                    RuleName::TRAVERSAL_4,
+                ] {
+                    let drawing = Drawing { tree, law };
+                    assert_eq!(refused(tree, law, rule), None);
+                    let (texts, ..) = pair.lossless(rule, [total, levels], drawing);
+                    widest = widest.max(as_its_replay_says(&pair, rule, drawing, &texts));
+                    pair.each_tree(&[], (drawing, levels), |nodes, _, _| {
+                        let counts = nodes.iter().map(|node| node.children.len());
+                        shapes.insert(counts.collect::<Vec<_>>());
+                    });
+                }
             }
         }
-        assert!(differ > 1e-3, "{differ}");
+        // Shapes follow the rows: also siblings differ.
+        assert!(widest > 0.1 && shapes.len() > 4, "{widest} {shapes:?}");
+        assert!(shapes.contains(&vec![2, 0, 2, 0, 0]), "{shapes:?}");
+    }
+
+    #[test]
+    fn a_price_drafts_no_more_paths_than_run_side_by_side() {
+        // Of 64 tokens the target has three: some 21 children bring as much each as one.
+        let q = vec![1.0 / 64.0; 64];
+        let p: Vec<f64> = (0..64)
+            .map(|x| if x < 3 { 1.0 / 3.0 } else { 0.0 })
+            .collect();
+        let pair = Pair::everywhere(3, [&p, &q]);
+        let price = fitted(&pair, 2, 24).at(2f64.powi(-10));
+        let drawing = Drawing {
+            tree: Shaped::Priced(&price),
+            law: SchemeName::STRATIFIED,
+        };
+        let nodes = pair.draw(&[], (drawing, 2), &mut Every::default());
+        let children = nodes[0].children.len();
+        assert!(children * children > PATHS, "{children}");
+        let leaves = nodes.iter().filter(|node| node.children.is_empty());
+        assert_eq!(leaves.count(), PATHS);
     }
 
     /// Rules with the exact optimum of any verifier of the same trees.
@@ -1064,7 +1161,7 @@ mod tests {
                 let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
                 *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
                 let drawing = Drawing {
-                    tree: &topology,
+                    tree: Shaped::One(&topology),
                     law,
                 };
                 for rule in drawing.rules() {
@@ -1184,7 +1281,7 @@ mod tests {
             ] {
                 let topology = paths_of(2, 1);
                 let drawing = Drawing {
-                    tree: &topology,
+                    tree: Shaped::One(&topology),
                     law,
                 };
                 let (_, found, _) = pair.lossless(rule, [2, 1], drawing);
@@ -1212,7 +1309,12 @@ mod tests {
             let (words, why) = case.trim().split_once(" -> ").unwrap();
             let words: Vec<&str> = words.split(' ').collect();
             let tree = DraftTree::named(words[0]).unwrap().shape();
-            let said = refused(&tree, words[1].parse().unwrap(), words[2].parse().unwrap());
+            let [law, rule] = [words[1], words[2]];
+            let said = refused(
+                Shaped::One(&tree),
+                law.parse().unwrap(),
+                rule.parse().unwrap(),
+            );
             assert!(
                 said.as_ref().is_some_and(|said| said.contains(why)),
                 "{case}: {said:?}"

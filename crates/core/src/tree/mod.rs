@@ -7,7 +7,7 @@ mod sequoia;
 mod topology;
 
 pub use named::NAMES;
-pub use price::{LEAST_PRICE, PRICE_SCHEMA, Price, PricedRow};
+pub use price::{LEAST_PRICE, PRICE_SCHEMA, Price, PricedRow, Shaped, heaviest};
 pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
 pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, Shape, TopologyError};
 

@@ -1,5 +1,6 @@
 //! One price for all nodes: how many children each gets, from its row and its chance to be kept.
 
+use super::topology::Shape;
 use serde::{Deserialize, Serialize};
 
 /// The version of a price's file.
@@ -81,16 +82,53 @@ pub fn cut(heaviest: &[f64], children: usize) -> (usize, usize, f64) {
     (sure, strata, strata as f64 / left.max(1e-9))
 }
 
+/// Finds so many of the heaviest tokens, heaviest first and of like ones the lowest first. O(V).
+pub fn heaviest(q: &[f64], count: usize) -> Vec<usize> {
+    let mut ids: Vec<usize> = Vec::with_capacity(count + 1);
+    for (id, &mass) in q.iter().enumerate() {
+        if ids.len() < count || ids.last().is_some_and(|&last| q[last] < mass) {
+            ids.insert(ids.partition_point(|&other| q[other] >= mass), id);
+            ids.truncate(count);
+        }
+    }
+    ids
+}
+
+/// How a round's tree is shaped.
+#[derive(Clone, Copy, Debug)]
+pub enum Shaped<'a> {
+    /// The same in every round.
+    One(&'a Shape),
+    /// By the draft's rows, at one price for all nodes.
+    Priced(&'a Price),
+}
+
+impl Shaped<'_> {
+    /// Its most levels below the root.
+    pub fn levels(self) -> usize {
+        match self {
+            Self::One(shape) => shape.levels(),
+            Self::Priced(price) => price.levels,
+        }
+    }
+
+    /// Numbers of children that nodes may have, but for none; rising.
+    pub fn counts(self) -> Vec<usize> {
+        let mut counts = match self {
+            Self::One(shape) => shape.children.clone(),
+            Self::Priced(price) => (1..=price.children).collect(),
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        counts.retain(|&count| count > 0);
+        counts
+    }
+}
+
 impl PricedRow {
     /// Reads both rows and the text's token, and tells so many of the heaviest apart. O(V).
-    pub fn of(p: &[f64], q: &[f64], token: usize, heaviest: usize) -> Self {
-        let mut ids: Vec<usize> = Vec::with_capacity(heaviest + 1);
-        for (id, &mass) in q.iter().enumerate() {
-            if ids.len() < heaviest || ids.last().is_some_and(|&last| q[last] < mass) {
-                ids.insert(ids.partition_point(|&other| q[other] >= mass), id);
-                ids.truncate(heaviest);
-            }
-        }
+    pub fn of(p: &[f64], q: &[f64], token: usize, count: usize) -> Self {
+        let ids = heaviest(q, count);
         let at = |row: &[f64]| ids.iter().map(|&id| row[id]).collect::<Vec<f64>>();
         let (heaviest, target) = (at(q), at(p));
         let rest = powers(0, -LEAST_PRICE, 1).into_iter().map(|c| {
@@ -208,6 +246,56 @@ impl Price {
         }
     }
 
+    /// Reads a price's file.
+    ///
+    /// # Errors
+    /// In words: what is no such file, or has tables that do not fit each other.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_core::tree::Price;
+    /// let missing = Price::from_json("[[0], [1]]").unwrap_err();
+    /// assert!(missing.contains("tree --price"), "{missing}");
+    /// ```
+    #[cfg(feature = "files")]
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let cure = "give best-tree.price.json as specgap tree --price --out writes it";
+        let price: Self =
+            serde_json::from_str(text).map_err(|error| format!("is no price: {error}; {cure}"))?;
+        let rises = |row: &[f64]| row.len() > 1 && row.windows(2).all(|pair| pair[0] < pair[1]);
+        let fits = |row: &Vec<f64>, to: &[f64]| {
+            row.len() == to.len() && row.iter().all(|&one| one.is_finite() && one >= 0.0)
+        };
+        let checks = [
+            ("schema", price.schema == PRICE_SCHEMA),
+            (
+                "price",
+                (2f64.powi(LEAST_PRICE)..=1.0).contains(&price.price),
+            ),
+            ("levels", (1..=64).contains(&price.levels)),
+            ("children", (1..=64).contains(&price.children)),
+            ("heaviest", (1..=4096).contains(&price.heaviest)),
+            ("q", rises(&price.q)),
+            ("factor", rises(&price.factor)),
+            ("worth", rises(&price.worth)),
+            (
+                "ratio",
+                price.ratio.len() == price.q.len()
+                    && price.ratio.iter().all(|row| fits(row, &price.factor)),
+            ),
+            ("rest", fits(&price.rest, &price.factor)),
+            (
+                "ahead",
+                price.ahead.len() >= price.levels
+                    && price.ahead.iter().all(|row| fits(row, &price.worth)),
+            ),
+        ];
+        match checks.into_iter().find(|check| !check.1) {
+            Some((field, _)) => Err(format!("{field}: is not what a price has; {cure}")),
+            None => Ok(price),
+        }
+    }
+
     /// The same at another price.
     pub fn at(&self, price: f64) -> Self {
         Self {
@@ -297,11 +385,11 @@ impl Price {
         self.best(q, chance / price, left).0
     }
 
-    /// Returns how likely the child with a row's own token is accepted.
-    pub fn chance(&self, row: &PricedRow, children: usize) -> f64 {
-        let (sure, _, factor) = cut(&row.heaviest, children);
-        match row.heaviest.get(row.token) {
-            Some(&q) if row.token < sure => self.accepted(Some(q), 1.0 / q),
+    /// Returns how likely the child is accepted whose token has such a place among the heaviest.
+    pub fn chance(&self, heaviest: &[f64], place: usize, children: usize) -> f64 {
+        let (sure, _, factor) = cut(heaviest, children);
+        match heaviest.get(place) {
+            Some(&q) if place < sure => self.accepted(Some(q), 1.0 / q),
             q => self.accepted(q.copied(), factor),
         }
     }
@@ -424,7 +512,7 @@ mod tests {
         assert_eq!(row.rest[..2], [0.125, 0.25]);
         let price = Price::fit("stratified", &[&row], 2, 2);
         // One draft of the whole row: min(p/q, 1).
-        let of = |token, children| price.chance(&PricedRow::of(&p, &q, token, 2), children);
+        let of = |token, children| price.chance(&q[..2], token, children);
         assert_eq!([0, 1, 2, 3].map(|token| of(token, 1)), [0.5, 1.0, 0.5, 0.5]);
         // A sure token, and a draft of the other half: p, and min(p/q, 2)/2.
         assert_eq!([0, 1, 2].map(|token| of(token, 2)), [0.25, 1.0, 0.5]);

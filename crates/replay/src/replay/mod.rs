@@ -49,7 +49,7 @@ pub use lengths::{
     Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
-pub use moments::{CountMoments, Moments, moments_from_leaves, moments_of_chain, moments_of_tree};
+pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
 pub use parts::{Kept, Parts};
 pub use paths::{
     AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
@@ -68,8 +68,8 @@ pub use timings::{Measured, RuleTime, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use trees::{
     AtPrice, BesidePrice, BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence,
     Limits, NamedTree, NodeRate, PricedBy, PricedTrees, ReferenceTree, SequoiaTree, SlotRates,
-    SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport, TreeResult,
-    TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
+    SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeAlong, TreeDifference, TreeReport,
+    TreeResult, TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
 };
 
 use specgap_log::log::{Log, LogError};

@@ -21,8 +21,8 @@ pub struct CountMoments<T> {
     /// Target calls, one a round.
     pub calls: Moments<T>,
     /// Draft tokens that lie within the text: a round with `left` tokens to go drafts
-    /// `left - 1` levels at most.
-    pub drafts: Moments<T>,
+    /// `left - 1` levels at most. None where they do not follow from the text.
+    pub drafts: Option<Moments<T>>,
 }
 
 /// Mean and variance of calls and drafts of a decoder that drafts `length` tokens a round,
@@ -59,7 +59,7 @@ pub struct CountMoments<T> {
 /// // Two tokens, the first drafted and accepted with probability 1/2: one call or two.
 /// let spread = moments_of_chain(ChainRule::TOKEN, &[0.5, 1.0], 3).unwrap();
 /// assert_eq!((spread.calls.mean, spread.calls.variance), (1.5, 0.25));
-/// assert_eq!((spread.drafts.mean, spread.drafts.variance), (1.0, 0.0));
+/// assert_eq!(spread.drafts.map(|drafts| (drafts.mean, drafts.variance)), Some((1.0, 0.0)));
 /// ```
 pub fn moments_of_chain<T: Number>(
     verifier: ChainRule,
@@ -102,16 +102,6 @@ pub fn moments_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Cou
         // The probability of being at the root is 1.
         reached.remove(0);
         (reached, shape.nodes_to(levels))
-    })
-}
-
-/// The same of a tree that is verified from its leaves, where m_0, m_1, ... of a round from each
-/// place are known ([`kept_from_leaves`](specgap_core::rounds::kept_from_leaves)).
-pub fn moments_from_leaves(shape: &Shape, kept: &[Vec<f64>]) -> CountMoments<f64> {
-    spread(kept.len(), |start, left| {
-        let levels = shape.levels().min(left);
-        let reached = kept[start].iter().skip(1).take(levels).copied();
-        (reached.collect(), shape.nodes_to(levels))
     })
 }
 
@@ -158,7 +148,7 @@ pub(super) fn spread<T: Number>(
     let first = |mut counts: Vec<Moments<T>>| counts.swap_remove(0);
     CountMoments {
         calls: first(calls),
-        drafts: first(drafts),
+        drafts: Some(first(drafts)),
     }
 }
 
@@ -261,10 +251,11 @@ mod tests {
                     (reached.collect(), levels)
                 });
                 assert_eq!(spread.calls, moments(&law, |counts| counts.0));
-                assert_eq!(spread.drafts, moments(&law, |counts| counts.1));
+                assert_eq!(spread.drafts, Some(moments(&law, |counts| counts.1)));
                 let replayed = replay(verifier, &ratios, &FixedLength(length)).unwrap();
                 assert_eq!(spread.calls.mean, replayed.calls);
-                assert_eq!(spread.drafts.mean, replayed.drafts_set_at_start());
+                let drafts = spread.drafts.map(|drafts| drafts.mean);
+                assert_eq!(drafts, Some(replayed.drafts_set_at_start()));
             }
         }
         assert_eq!(moments_of_chain(ChainRule::GREEDY_BLOCK, &ratios, 2), None);
@@ -298,12 +289,13 @@ mod tests {
             (reached.collect(), [0, 2, 6][levels])
         });
         assert_eq!(spread.calls, moments(&law, |counts| counts.0));
-        assert_eq!(spread.drafts, moments(&law, |counts| counts.1));
+        assert_eq!(spread.drafts, Some(moments(&law, |counts| counts.1)));
     }
 
     #[test]
     fn an_empty_text_counts_nothing() {
         let spread = moments_of_chain::<f64>(ChainRule::TOKEN, &[], 3).unwrap();
-        assert_eq!((spread.calls.mean, spread.drafts.mean), (0.0, 0.0));
+        assert_eq!(spread.calls.mean, 0.0);
+        assert_eq!(spread.drafts.map(|drafts| drafts.mean), Some(0.0));
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! [`measure_trees`] makes the report of `specgap tree`.
 
+mod along;
 mod between;
 mod data;
 mod dynamic;
@@ -27,6 +28,7 @@ mod shares;
 mod siblings;
 mod values;
 
+pub use along::TreeAlong;
 pub use data::{
     AtPrice, BesidePrice, BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Independence,
     NodeRate, PricedBy, PricedTrees, ReferenceTree, SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA,

@@ -60,48 +60,74 @@ impl Walk {
 impl Shaping<'_> {
     /// The tree of a round that starts at a position.
     fn walk(self, rows: &[PricedRow], shares: &ChildShares<f64>, start: usize) -> Walk {
-        let (mut kept, mut chance, mut product) = (1.0, 1.0, 1.0);
+        let mut kept = 1.0;
         let mut walk = Walk {
             survival: vec![1.0],
             ..Walk::default()
         };
-        let levels = match self {
-            Self::One(_, fit) | Self::Likeliest(_, fit) => fit.levels,
+        let rows = rows.get(start..).unwrap_or(&[]);
+        // Children, the chance of their parent, and whether the text goes on through one, if that is sure.
+        let each: Box<dyn Iterator<Item = (usize, f64, Option<f64>)>> = match self {
+            Self::One(price, fit) => Box::new(
+                children_along(fit, price, rows).map(|(count, chance)| (count, chance, None)),
+            ),
+            Self::Likeliest(least, fit) => Box::new(likeliest_along(fit, least, rows)),
         };
-        for (depth, row) in rows.iter().skip(start).take(levels).enumerate() {
-            let count = match self {
-                Self::One(price, fit) => fit.children_at(price, &row.heaviest, depth, chance),
-                Self::Likeliest(least, _) => {
-                    let q = row.heaviest.iter();
-                    q.take_while(|&&q| product * q >= least).count()
-                }
-            };
+        for (depth, (count, chance, goes_on)) in each.enumerate() {
             walk.counts.push(count);
             walk.drafted.push(kept / chance);
             if count == 0 {
                 break;
             }
-            match self {
-                Self::One(_, fit) => {
-                    let here = shares.at(start + depth, count);
-                    kept *= here.iter().take(count).sum::<f64>();
-                    chance *= fit.chance(row, count);
-                }
-                Self::Likeliest(_, fit) => {
-                    let Some(q) = row.heaviest.get(row.token).filter(|_| row.token < count) else {
-                        break;
-                    };
-                    product *= q;
-                    chance *= fit.likely(*q);
-                }
-            }
-            if kept <= 0.0 || chance <= 0.0 {
+            kept *= goes_on.unwrap_or_else(|| {
+                let here = shares.at(start + depth, count);
+                here.iter().take(count).sum()
+            });
+            walk.survival.push(kept);
+            if kept <= 0.0 {
                 break;
             }
-            walk.survival.push(kept);
         }
         walk
     }
+}
+
+/// Numbers of children of a text's nodes at a price, and how likely these are kept by what their drafter
+/// knows; as far as they go.
+pub(super) fn children_along<'a>(
+    fit: &'a Price,
+    price: f64,
+    rows: &'a [PricedRow],
+) -> impl Iterator<Item = (usize, f64)> + 'a {
+    let mut chance = 1.0;
+    let each = rows.iter().take(fit.levels).enumerate();
+    each.map_while(move |(depth, row)| {
+        let own = (chance > 0.0).then_some(chance)?;
+        let count = fit.children_at(price, &row.heaviest, depth, chance);
+        chance *= match count {
+            0 => 0.0,
+            _ => fit.chance(&row.heaviest, row.token, count),
+        };
+        Some((count, own))
+    })
+}
+
+/// The same of trees of likeliest tokens, with whether the text's token is among the children.
+fn likeliest_along<'a>(
+    fit: &'a Price,
+    least: f64,
+    rows: &'a [PricedRow],
+) -> impl Iterator<Item = (usize, f64, Option<f64>)> + 'a {
+    let (mut chance, mut product) = (1.0, 1.0);
+    rows.iter().take(fit.levels).map_while(move |row| {
+        let own = (chance > 0.0).then_some(chance)?;
+        let q = row.heaviest.iter();
+        let count = q.take_while(|&&q| product * q >= least).count();
+        let here = row.heaviest.get(row.token).filter(|_| row.token < count);
+        product *= here.copied().unwrap_or(0.0);
+        chance *= here.map_or(0.0, |&q| fit.likely(q));
+        Some((count, own, Some(f64::from(u8::from(here.is_some())))))
+    })
 }
 
 /// Rounds of one prompt: calls, and over rounds with room for all levels, by level, sums of m_d/v_d and
@@ -582,7 +608,7 @@ fn mean_nodes(sums: &[Sums]) -> f64 {
 }
 
 /// A tree whose nodes along a text have so many children, by level, and whose others have none.
-fn along_text(counts: &[usize], text: &[TextToken<'_>]) -> Shape {
+pub(super) fn along_text(counts: &[usize], text: &[TextToken<'_>]) -> Shape {
     let mut shape = Shape {
         parent: vec![0],
         rank: vec![0],
@@ -659,8 +685,8 @@ mod tests {
             before = ends[1];
         }
         let below = |token: usize| {
-            let row = PricedRow::of(p, q, token, V);
-            let chance = chance * price.chance(&row, count);
+            let place = PricedRow::of(p, q, token, V).token;
+            let chance = chance * price.chance(&row.heaviest, place, count);
             match depth + 1 < LEVELS {
                 true => 1.0 + accepted(model, price, 1 + token, depth + 1, chance),
                 false => 1.0,
@@ -770,6 +796,40 @@ mod tests {
             let found = replayed(&model, Shaping::One(2f64.powi(LEAST_PRICE), &fit))[1];
             assert!((found - nodes).abs() < within, "{children}: {found}");
         }
+    }
+
+    /// Two roots as likely: the most that two nodes each keep, if a token is drafted by its q alone. Strata
+    /// look at the row, and keep more.
+    #[test]
+    fn no_ceiling_of_trees_by_draft_probability_is_one_of_strata() {
+        let padded = |row: &[f64]| [row, &vec![0.0; 10 - row.len()]].concat();
+        let roots = [
+            [padded(&[0.1, 0.9]), padded(&[0.9, 0.1])],
+            [padded(&[1.0]), vec![0.1; 10]],
+        ];
+        let rule = VerifierName::LEVEL_4.token_rule(SchemeName::STRATIFIED);
+        let rule = rule.unwrap();
+        let mut kept = 0.0;
+        for [target, draft] in &roots {
+            let mut scan = Workspace::default();
+            let mut row = scan.load(Rows { target, draft }, 2).unwrap();
+            for token in (0..10).filter(|&token| target[token] > 0.0) {
+                let shares = rule.shares(&mut row, token, 2, 0).unwrap();
+                kept += target[token] * shares.iter().sum::<f64>();
+            }
+        }
+        assert!((kept - 1.2).abs() < 1e-12, "{kept}");
+        // One token has q = .9, eleven have q = .1: every pair of chances with four nodes.
+        let mut most = 0.0f64;
+        for step in 0..=100_000 {
+            let heavy = f64::from(step) / 1e5;
+            let light = ((4.0 - heavy) / 11.0).min(1.0);
+            let chance = |q: f64| if q > 0.5 { heavy } else { light };
+            let each = roots.iter().flat_map(|[p, q]| p.iter().zip(q));
+            let within = each.filter(|(_, q)| **q > 0.0);
+            most = most.max(within.map(|(p, q)| p.min(chance(*q))).sum());
+        }
+        assert!((most - 0.809).abs() < 1e-3, "{most}");
     }
 
     #[test]
