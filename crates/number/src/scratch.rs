@@ -37,7 +37,7 @@ macro_rules! entry {
     )*};
 }
 
-entry!(f64, u32, (f64, u32));
+entry!(f64, u32, u16, (f64, u32));
 
 /// A row in memory that its thread uses again.
 pub struct Scratch<T: Entry>(Vec<T>);

@@ -3,7 +3,7 @@
 use super::step::{InTurn, Step, normalise, ratio};
 use super::{Drafts, RuleEntry, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
-use specgap_plan::{LevelPasses, Levels, RatioOrder, Strata};
+use specgap_plan::{LevelPasses, Levels, Strata};
 
 /// Passes over strata: certain tokens, heaviest first, then the draft of each stratum. A draft
 /// that the law cannot put in its place is refused.
@@ -41,8 +41,7 @@ impl Step for LevelStep {
             return InTurn { ratios, residual };
         }
         let strata = Strata::of_row(q, drafts.len());
-        let order = RatioOrder::of_rows(p, q);
-        let passes = LevelPasses::of_rows((p, q), &order, &strata, self.straddle, self.levels);
+        let passes = LevelPasses::of_rows((p, q), &strata, self.straddle, self.levels);
         let mut left = 1.0;
         let ratios = (passes.accepted(drafts).into_iter())
             .map(|share| {

@@ -3,6 +3,7 @@
 use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
+use specgap_number::scratch::Scratch;
 use specgap_plan::{
     Falling, Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows,
     RatioOrder, listed_rates,
@@ -11,78 +12,82 @@ use specgap_row::{CutQuestion, CutRow, Row, RowError};
 
 /// What level rules of a row are made of, for all n; answers are those of one n.
 struct Planned {
-    p: Target,
-    q: Draft,
-    order: RatioOrder,
-    falling: Option<Falling>,
+    /// Rows that sum to 1.
+    p: Scratch<f64>,
+    q: Scratch<f64>,
+    heaviest: Heaviest,
+    falling: Falling,
     drafts: usize,
     interiors: Option<Interiors>,
     /// What adaptive passes found.
     limits: Vec<(Straddle, LevelRates)>,
 }
 
-/// Asks what the row's rules are made of, which is kept with the row.
-fn planned<A>(row: &mut Row<'_>, answer: impl FnOnce(&mut Planned) -> A) -> Result<A, RowError> {
-    let mut planned = match row.memo().take::<Planned>() {
-        Some(planned) => planned,
-        None => {
-            let rows = row.rows();
-            let p = Target::new(rows.target).map_err(RowError::Target)?;
-            let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
-            Box::new(Planned {
-                order: RatioOrder::of(&p, &q),
-                p,
-                q,
-                falling: None,
-                drafts: 0,
-                interiors: None,
-                limits: Vec::new(),
-            })
-        }
-    };
-    let answer = answer(&mut planned);
-    row.memo().keep(planned);
-    Ok(answer)
-}
+/// p and q as plans take them, and the order of tokens by p/q.
+struct Ordered(Target, Draft, RatioOrder);
 
-/// Asks p, q and the order of tokens by p/q.
+/// Asks p, q and the order of tokens by p/q, which are kept with the row.
 pub(crate) fn ordered<A>(
     row: &mut Row<'_>,
     answer: impl FnOnce(&Target, &Draft, &RatioOrder) -> A,
 ) -> Result<A, RowError> {
-    planned(row, |Planned { p, q, order, .. }| answer(p, q, order))
+    let ordered = match row.memo().take::<Ordered>() {
+        Some(ordered) => ordered,
+        None => {
+            let rows = row.rows();
+            let p = Target::new(rows.target).map_err(RowError::Target)?;
+            let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+            let order = RatioOrder::of(&p, &q);
+            Box::new(Ordered(p, q, order))
+        }
+    };
+    let answer = answer(&ordered.0, &ordered.1, &ordered.2);
+    row.memo().keep(ordered);
+    Ok(answer)
 }
 
-/// Asks what passes of `drafts` drafts go over, and p; and what adaptive ones found.
+/// Asks what passes of `drafts` drafts go over, and p; and what adaptive ones found. All is kept with
+/// the row.
 fn asked<A>(
     row: &mut Row<'_>,
     drafts: usize,
     answer: impl FnOnce(&Interiors, &[f64], &mut Vec<(Straddle, LevelRates)>) -> A,
 ) -> Result<A, RowError> {
-    planned(row, |planned| {
-        let Planned {
+    let mut planned = row.memo().take::<Planned>().unwrap_or_else(|| {
+        let (rows, (p_sum, q_sum)) = (row.rows(), row.totals());
+        // As a distribution takes them, whose zeros have no sign.
+        let of = |row: &[f64], sum: f64| row.iter().map(|x| (x + 0.0) / sum).collect();
+        let p: Scratch<f64> = of(rows.target, p_sum);
+        let q: Scratch<f64> = of(rows.draft, q_sum);
+        Box::new(Planned {
+            heaviest: Heaviest::of(&q),
+            falling: Falling::of((&p, &q)),
             p,
             q,
-            order,
-            falling,
-            drafts: last,
-            interiors,
-            limits,
-        } = planned;
-        if *last != drafts {
-            *interiors = None;
-            limits.clear();
-            *last = drafts;
-        }
-        let interiors = interiors.get_or_insert_with(|| {
-            let falling = falling.get_or_insert_with(|| {
-                let rows = (p.probabilities(), q.probabilities());
-                Falling::of(rows, order, &Heaviest::of(q))
-            });
-            Interiors::of(falling, falling.strata(drafts))
-        });
-        answer(interiors, p.probabilities(), limits)
-    })
+            drafts: 0,
+            interiors: None,
+            limits: Vec::new(),
+        })
+    });
+    if planned.drafts != drafts {
+        planned.interiors = None;
+        planned.limits.clear();
+        planned.drafts = drafts;
+    }
+    let Planned {
+        p,
+        q,
+        heaviest,
+        falling,
+        interiors,
+        limits,
+        ..
+    } = &mut *planned;
+    let interiors =
+        interiors.get_or_insert_with(|| Interiors::of(falling, heaviest.strata(q, drafts)));
+    let answer = answer(interiors, p, limits);
+    row.memo().keep(planned);
+    Ok(answer)
 }
 
 /// Given that the output is a token of mass p: how often it comes through which drafts, by

@@ -12,7 +12,7 @@ use specgap_core::scheme::{MadeOf, SchemeName};
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
-use specgap_plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
+use specgap_plan::{Levels, OfferedRows};
 use std::collections::BTreeMap;
 
 claims! {
@@ -514,14 +514,12 @@ fn offered(model: &Model<'_>, prefix: &[usize], counts: &[usize]) -> Vec<(usize,
     let (Ok(p), Ok(q)) = both else {
         return Vec::new();
     };
-    let order = RatioOrder::of(&p, &q);
     let rows = (p.probabilities(), q.probabilities());
-    let falling = Falling::of(rows, &order, &Heaviest::of(&q));
     let Some(children) = model.law.entry().children else {
         return Vec::new();
     };
     (counts.iter())
-        .map(|&n| (n, OfferedRows::of(&falling, children, n)))
+        .map(|&n| (n, OfferedRows::of_rows(rows, children, n)))
         .collect()
 }
 

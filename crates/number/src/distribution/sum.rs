@@ -328,6 +328,13 @@ impl SplitSum {
         self.multiples.iter().sum::<f64>() + self.rests.iter().sum::<f64>()
     }
 
+    /// The sum of all lanes, in two words.
+    #[inline(always)]
+    pub fn in_two(&self) -> TwoFloat {
+        TwoFloat::from(self.multiples.iter().sum::<f64>())
+            + TwoFloat::from(self.rests.iter().sum::<f64>())
+    }
+
     /// 1 less the sum, rounded once.
     #[inline(always)]
     pub fn short_of_one(&self) -> f64 {

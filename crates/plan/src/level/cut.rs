@@ -1,6 +1,5 @@
 //! Rows that list only some tokens: what stratified drafts accept under every completion.
 
-use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors};
 use super::rates::LevelRates;
 use super::strata::{Straddle, Strata};
@@ -94,12 +93,10 @@ pub fn listed_rates(
     if open {
         return None;
     }
-    let order = RatioOrder::of_rows(&p, &q);
     // What is certain comes with min(1, c q) too, also where nothing else has q and c is 0.
     let surest = strata.certain().iter().map(|&x| 1.0 / q[x as usize]);
     let scale = surest.fold(strata.scale(), f64::max).min(f64::MAX);
-    let falling = Falling::of((&p, &q), &order, strata.heaviest());
-    let all = Interiors::of(&falling, strata);
+    let all = Interiors::of(&Falling::of((&p, &q)), strata);
     let least = LevelRates::of_best(&all, straddle).optimum;
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));

@@ -1,20 +1,30 @@
-//! What level passes go over: the tokens inside each stratum, by falling p/q.
+//! What level passes go over: the tokens inside each stratum, gathered by p/q.
+//!
+//! A pass asks a stratum for sums over the tokens whose p/q is above a number. Tokens are in cells of
+//! like p/q, cells fall, and sums up to each cell are known: only the cell that the number lies in is
+//! gone through.
 
-use super::iid::RatioOrder;
-use super::strata::{Heaviest, Strata};
+use super::cells::Cells;
+use super::strata::{Home, Strata};
 use multiversion::multiversion;
-use specgap_number::distribution::{UnitSum, split_sum, split_sum_of_three, split_total};
+use specgap_number::distribution::{LANES, SplitSum, TwoFloat, split_total};
 use specgap_number::scratch::Scratch;
-use std::ops::Range;
+use std::ops::{Range, Sub};
 
-/// The tokens that can be drafted by falling p/q, with all that passes of any number of drafts ask
-/// of them.
+/// Cells of p/q at most. Neighbours are joined where they have few tokens.
+const CELLS: u64 = 1 << 14;
+
+/// So many tokens are few.
+const FEW: usize = 64;
+
+/// The tokens that can be drafted in cells of like p/q, by falling p/q: what strata of any number of
+/// drafts are made of.
 #[derive(Debug)]
 pub struct Falling {
-    heaviest: Heaviest,
+    cells: Cells,
+    /// Runs of whole cells: the last cell of each, and where it ends. Tokens have no order in them.
+    runs: Vec<(u32, u32)>,
     tokens: Scratch<u32>,
-    /// Their places among the heaviest.
-    ranks: Scratch<u32>,
     p: Scratch<f64>,
     q: Scratch<f64>,
     /// Sum of these p.
@@ -22,66 +32,308 @@ pub struct Falling {
 }
 
 impl Falling {
-    /// The tokens of rows that sum to 1, or nearly, given the orders of both. O(V).
-    pub fn of((p, q): (&[f64], &[f64]), order: &RatioOrder, heaviest: &Heaviest) -> Self {
-        let tokens: Scratch<u32> = order.rising().iter().rev().map(|pair| pair.1).collect();
-        let ranks = heaviest.ranks();
-        let of = |row: &[f64]| tokens.iter().map(|&x| row[x as usize]).collect();
-        let p: Scratch<f64> = of(p);
-        Self {
-            heaviest: heaviest.clone(),
-            ranks: tokens.iter().map(|&x| ranks[x as usize]).collect(),
-            q: of(q),
-            drafted: split_total(&p),
-            p,
-            tokens,
+    /// Gathers the tokens of rows that sum to 1, or nearly. O(V), without a sort.
+    pub fn of((p, q): (&[f64], &[f64])) -> Self {
+        let mut ratios = Scratch::filled(q.len(), 0.0);
+        divide(&mut ratios, p, q);
+        let cells = Cells::over(&ratios, CELLS);
+        let mut codes = Scratch::filled(q.len(), 0u16);
+        codes_of(&mut codes, &ratios, cells);
+        let mut counts = vec![0u32; cells.count()];
+        for (&code, &q) in codes.iter().zip(q) {
+            counts[usize::from(code)] += u32::from(q > 0.0);
         }
-    }
-
-    /// The strata of q for so many drafts. O(n log V).
-    pub fn strata(&self, drafts: usize) -> Strata {
-        Strata::of_order(&self.heaviest, drafts)
+        let (runs, mut run_of) = (runs_of(&counts), counts);
+        let mut next: Vec<u32> = std::iter::once(0)
+            .chain(runs.iter().map(|run| run.1))
+            .collect();
+        let mut run = 0;
+        for (cell, own) in (0u32..).zip(&mut run_of) {
+            run += u32::from(runs.get(run as usize).is_some_and(|run| run.0 < cell));
+            *own = run;
+        }
+        let count = next.last().map_or(0, |&end| end as usize);
+        let mut found = Self {
+            cells,
+            runs,
+            tokens: Scratch::filled(count, 0),
+            p: Scratch::filled(count, 0.0),
+            q: Scratch::filled(count, 0.0),
+            drafted: 0.0,
+        };
+        for ((token, &code), (&p, &q)) in (0u32..).zip(codes.iter()).zip(p.iter().zip(q)) {
+            if q > 0.0 {
+                let next = &mut next[run_of[usize::from(code)] as usize];
+                let place = *next as usize;
+                *next += 1;
+                (found.tokens[place], found.p[place], found.q[place]) = (token, p, q);
+            }
+        }
+        found.drafted = split_total(&found.p);
+        found
     }
 }
 
-/// Tokens inside a stratum, by falling p/q.
+/// Runs of whole cells with some tokens, by how many there are in each cell: the last cell of each
+/// run, and where it ends.
+fn runs_of(counts: &[u32]) -> Vec<(u32, u32)> {
+    let mut runs = Vec::new();
+    let (mut all, mut since) = (0, 0);
+    let last = counts.len() as u32 - 1;
+    for (cell, count) in (0u32..).zip(counts) {
+        all += count;
+        if all - since >= FEW as u32 || cell == last && all > since {
+            runs.push((cell, all));
+            since = all;
+        }
+    }
+    runs
+}
+
+#[multiversion(targets = "simd")]
+fn divide(ratio: &mut [f64], p: &[f64], mass: &[f64]) {
+    for ((ratio, p), mass) in ratio.iter_mut().zip(p).zip(mass) {
+        *ratio = if *mass > 0.0 { (p + 0.0) / mass } else { 0.0 };
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn codes_of(codes: &mut [u16], ratios: &[f64], cells: Cells) {
+    for (code, &ratio) in codes.iter_mut().zip(ratios) {
+        *code = cells.of(ratio) as u16;
+    }
+}
+
+/// Sums over tokens: of p, and of mass on [0, k).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interior<'a> {
-    pub(super) tokens: &'a [u32],
-    pub(super) p: &'a [f64],
-    /// On [0, k).
-    pub(super) mass: &'a [f64],
-    /// p over that.
-    pub(super) ratio: &'a [f64],
-    /// Mass from each on, with what is not listed.
-    pub(super) rest: &'a [f64],
+pub(super) struct Sums {
+    pub(super) p: TwoFloat,
+    pub(super) mass: TwoFloat,
+    pub(super) tokens: u32,
 }
 
-impl Interior<'_> {
-    /// Some of its tokens.
-    pub(super) fn of(&self, places: Range<usize>) -> Self {
+impl Sums {
+    pub(super) const NONE: Self = Self {
+        p: TwoFloat::ZERO,
+        mass: TwoFloat::ZERO,
+        tokens: 0,
+    };
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
         Self {
-            tokens: &self.tokens[places.clone()],
-            p: &self.p[places.clone()],
-            mass: &self.mass[places.clone()],
-            ratio: &self.ratio[places.clone()],
-            rest: &self.rest[places.start..=places.end],
+            p: self.p + other.p,
+            mass: self.mass + other.mass,
+            tokens: self.tokens + other.tokens,
         }
+    }
+}
+
+impl Sub for Sums {
+    type Output = Self;
+    /// The sums over what is not in `other`, a part of these.
+    fn sub(self, other: Self) -> Self {
+        Self {
+            p: self.p - other.p,
+            mass: self.mass - other.mass,
+            tokens: self.tokens.saturating_sub(other.tokens),
+        }
+    }
+}
+
+/// The tokens of a stratum from the largest p/mass down to a number, which is in or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) ratio: f64,
+    has_ties: bool,
+}
+
+impl Mark {
+    /// No token.
+    pub(super) const NONE: Self = Self {
+        ratio: f64::INFINITY,
+        has_ties: false,
+    };
+
+    /// Tells whether it may have tokens that another has not.
+    pub(super) fn is_below(&self, other: &Self) -> bool {
+        self.ratio < other.ratio || self.ratio == other.ratio && self.has_ties && !other.has_ties
+    }
+
+    /// Tells whether it has a token.
+    #[inline(always)]
+    pub(super) fn has(&self, p: f64, mass: f64) -> bool {
+        let least = self.ratio * mass;
+        p > least || self.has_ties && p == least && p > 0.0
+    }
+}
+
+/// A cell of a stratum.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// The last cell of the row that is in it.
+    last: u32,
+    end: u32,
+    /// Sums over the cells before.
+    before: Sums,
+}
+
+/// Tokens inside a stratum.
+#[derive(Clone, Debug)]
+pub(super) struct Interior {
+    pub(super) tokens: Scratch<u32>,
+    pub(super) p: Scratch<f64>,
+    /// On [0, k).
+    pub(super) mass: Scratch<f64>,
+    cells: Vec<Cell>,
+    /// All of them.
+    pub(super) all: Sums,
+    /// Mass that is not listed.
+    pub(super) unlisted: f64,
+    row: Cells,
+    scale: f64,
+}
+
+impl Interior {
+    fn with_room(len: usize, row: Cells, scale: f64, unlisted: f64) -> Self {
+        Self {
+            tokens: Scratch::with_capacity(len),
+            p: Scratch::with_capacity(len),
+            mass: Scratch::with_capacity(len),
+            cells: Vec::new(),
+            all: Sums::NONE,
+            unlisted,
+            row,
+            scale,
+        }
+    }
+
+    /// Ends a cell with the tokens that have come, if they are not few.
+    fn end_cell(&mut self, last: u32, is_last: bool) {
+        let begin = self.cells.last().map_or(0, |cell| cell.end as usize);
+        let end = self.tokens.len();
+        if end == begin || !is_last && end - begin < FEW {
+            return;
+        }
+        self.cells.push(Cell {
+            last,
+            end: end as u32,
+            before: self.all,
+        });
+        let least = f64::NEG_INFINITY;
+        let own = above(&self.p[begin..], &self.mass[begin..], least);
+        self.all = self.all.plus(own);
+    }
+
+    /// The places of some cells.
+    fn places(&self, cells: Range<usize>) -> Range<usize> {
+        let end_of = |cell: usize| self.cells.get(cell).map_or(0, |cell| cell.end as usize);
+        let begin = cells.start.checked_sub(1).map_or(0, end_of);
+        begin..cells.end.checked_sub(1).map_or(0, end_of).max(begin)
+    }
+
+    /// The cells that may have tokens of p for their mass both of more and of less than a number.
+    /// Cells go by p/q and tokens by p over mass, which are rounded: most often it is one cell.
+    fn cells_at(&self, ratio: f64) -> Range<usize> {
+        let at = ratio * self.scale;
+        let of = |ratio: f64| self.row.of(ratio) as u32;
+        let (first, last) = (of(at * (1.0 + NEAR)), of(at * (1.0 - NEAR)));
+        let begin = self.cells.partition_point(|cell| cell.last < first);
+        let mut end = begin;
+        while end < self.cells.len() && (end == begin || self.cells[end - 1].last < last) {
+            end += 1;
+        }
+        begin..end
+    }
+
+    /// The tokens of more p for their mass than a number, or of so much, and their sums.
+    pub(super) fn down_to(&self, ratio: f64, has_ties: bool) -> (Mark, Sums) {
+        let mark = Mark { ratio, has_ties };
+        let cells = self.cells_at(ratio);
+        let Some(first) = self.cells.get(cells.start) else {
+            return (mark, self.all);
+        };
+        let places = self.places(cells);
+        let (p, mass) = (&self.p[places.clone()], &self.mass[places]);
+        let own = match has_ties {
+            true => from(p, mass, ratio),
+            false => above(p, mass, ratio),
+        };
+        (mark, first.before.plus(own))
+    }
+
+    /// p and mass of the token of the largest ratio that a mark has not, if its p is not 0; some
+    /// other's if that is larger by rounding alone.
+    pub(super) fn next(&self, mark: &Mark) -> Option<[f64; 2]> {
+        for cell in self.cells_at(mark.ratio).start..self.cells.len() {
+            let places = self.places(cell..cell + 1);
+            let own = self.p[places.clone()].iter().zip(&self.mass[places]);
+            let mut largest = (0.0, None);
+            for (&p, &mass) in own {
+                if p > 0.0 && !mark.has(p, mass) && p / mass > largest.0 {
+                    largest = (p / mass, Some([p, mass]));
+                }
+            }
+            if largest.1.is_some() {
+                return largest.1;
+            }
+        }
+        None
+    }
+}
+
+/// Two quotients that round apart are nearer than this.
+const NEAR: f64 = 16.0 * f64::EPSILON;
+
+/// Sums over the tokens of more p than `least` for their mass.
+#[multiversion(targets = "simd")]
+fn above(p: &[f64], mass: &[f64], least: f64) -> Sums {
+    sums_where(p, mass, |p, mass| p > least * mass)
+}
+
+/// Sums over the tokens of p for their mass of `least` or more, and of some p.
+#[multiversion(targets = "simd")]
+fn from(p: &[f64], mass: &[f64], least: f64) -> Sums {
+    sums_where(p, mass, |p, mass| p >= least * mass && p > 0.0)
+}
+
+#[inline(always)]
+fn sums_where(p: &[f64], mass: &[f64], counts: impl Fn(f64, f64) -> bool) -> Sums {
+    let mut sums = [SplitSum::default(); 2];
+    let mut tokens = [0u32; LANES];
+    let ((p, p_end), (mass, mass_end)) = (p.as_chunks::<LANES>(), mass.as_chunks::<LANES>());
+    for (p, mass) in p.iter().zip(mass) {
+        let mut own = [[0.0; LANES]; 2];
+        for lane in 0..LANES {
+            let is_in = counts(p[lane], mass[lane]);
+            own[0][lane] = if is_in { p[lane] } else { 0.0 };
+            own[1][lane] = if is_in { mass[lane] } else { 0.0 };
+            tokens[lane] += u32::from(is_in);
+        }
+        sums[0].add(&own[0]);
+        sums[1].add(&own[1]);
+    }
+    let mut own = [[0.0; LANES]; 2];
+    for (lane, (&p, &mass)) in p_end.iter().zip(mass_end).enumerate() {
+        if counts(p, mass) {
+            (own[0][lane], own[1][lane]) = (p, mass);
+            tokens[lane] += 1;
+        }
+    }
+    sums[0].add(&own[0]);
+    sums[1].add(&own[1]);
+    Sums {
+        p: sums[0].in_two(),
+        mass: sums[1].in_two(),
+        tokens: tokens.iter().sum(),
     }
 }
 
 /// What passes of two rows go over, whatever their levels.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Interiors {
     pub(super) strata: Strata,
-    /// Where the tokens of each stratum stand in the rows.
-    places: Vec<Range<usize>>,
-    tokens: Scratch<u32>,
-    p: Scratch<f64>,
-    mass: Scratch<f64>,
-    ratio: Scratch<f64>,
-    /// With one number more for each stratum.
-    rest: Scratch<f64>,
+    pub(super) inside: Vec<Interior>,
     /// p of the tokens over the cuts, and of F.
     pub(super) over: Vec<f64>,
     pub(super) certain: Vec<f64>,
@@ -92,95 +344,78 @@ pub struct Interiors {
 impl Interiors {
     /// The interiors of strata of the rows. O(V), without a sort.
     pub fn of(falling: &Falling, strata: Strata) -> Self {
-        let insides = strata.insides();
-        let mut places = Vec::with_capacity(insides.len());
-        let mut all = 0;
-        for inside in &insides {
-            places.push(all..all + inside.len());
-            all += inside.len();
-        }
+        let count = strata.strata();
+        let room = |stratum: usize| match stratum + 1 == count {
+            true => falling.tokens.len(),
+            false => 0,
+        };
+        let (row, scale) = (falling.cells, strata.scale());
+        let inside = (0..count)
+            .map(|own| Interior::with_room(room(own), row, scale, strata.unlisted(own)))
+            .collect();
         let mut found = Self {
             over: vec![0.0; strata.straddlers().len()],
             certain: vec![0.0; strata.certain().len()],
             drafted: falling.drafted,
-            tokens: Scratch::filled(all, 0),
-            p: Scratch::filled(all, 0.0),
-            mass: Scratch::filled(all, 0.0),
-            ratio: Scratch::filled(all, 0.0),
-            rest: Scratch::filled(all + insides.len(), 0.0),
-            places,
+            inside,
             strata,
         };
-        found.lay(falling, &insides);
-        divide(&mut found.ratio, &found.p, &found.mass);
-        for (stratum, places) in found.places.iter().enumerate() {
-            let rest = &mut found.rest[places.start + stratum..=places.end + stratum];
-            let mut sum = UnitSum::default();
-            sum.add(found.strata.unlisted(stratum));
-            rest[places.len()] = sum.value();
-            for (rest, &mass) in rest.iter_mut().zip(&found.mass[places.clone()]).rev() {
-                sum.add(mass);
-                *rest = sum.value();
-            }
-        }
+        found.lay(falling);
         found
     }
 
-    /// Tokens to their strata, in their order.
-    fn lay(&mut self, falling: &Falling, insides: &[Range<usize>]) {
-        let scale = self.strata.scale();
-        let sure = self.certain.len();
-        let mut next: Vec<usize> = self.places.iter().map(|places| places.start).collect();
-        let last = insides.len().saturating_sub(1);
-        let tokens = falling.tokens.iter().zip(&falling.ranks);
-        for ((&token, &rank), (&p, &q)) in tokens.zip(falling.p.iter().zip(&falling.q)) {
-            let rank = rank as usize;
-            // Counted without a branch, as the next token's stratum is anybody's guess.
-            let before = insides
-                .iter()
-                .take(last)
-                .map(|one| usize::from(rank >= one.end));
-            let stratum: usize = before.sum();
-            match next.get_mut(stratum) {
-                Some(place) if insides[stratum].contains(&rank) => {
-                    self.tokens[*place] = token;
-                    self.p[*place] = p;
-                    self.mass[*place] = q * scale;
-                    *place += 1;
+    /// Tokens to their strata, run by run.
+    fn lay(&mut self, falling: &Falling) {
+        let heavy = self.strata.heavy();
+        let mut begin = 0;
+        for &(last, end) in &falling.runs {
+            let end = end as usize;
+            // Most tokens are light.
+            for (place, &q) in (begin..end).zip(&falling.q[begin..end]) {
+                if q >= heavy {
+                    self.lay_light(falling, begin..place);
+                    self.lay_one(falling.tokens[place], falling.p[place], q);
+                    begin = place + 1;
                 }
-                _ if rank < sure => self.certain[rank] = p,
-                // One place behind the stratum before.
-                _ => self.over[stratum - 1] = p,
             }
+            self.lay_light(falling, begin..end);
+            begin = end;
+            for interior in &mut self.inside {
+                interior.end_cell(last, end == falling.tokens.len());
+            }
+        }
+    }
+
+    fn lay_light(&mut self, falling: &Falling, places: Range<usize>) {
+        let Some(lightest) = self.inside.last_mut() else {
+            return;
+        };
+        let scale = lightest.scale;
+        let masses = falling.q[places.clone()].iter().map(|q| q * scale);
+        lightest
+            .tokens
+            .extend_from_slice(&falling.tokens[places.clone()]);
+        lightest.p.extend_from_slice(&falling.p[places]);
+        lightest.mass.extend(masses);
+    }
+
+    fn lay_one(&mut self, token: u32, p: f64, q: f64) {
+        match self.strata.home(token, q) {
+            Home::Certain(slot) => self.certain[slot] = p,
+            Home::Cut(cut) => self.over[cut] = p,
+            Home::Stratum(stratum) => {
+                let inside = &mut self.inside[stratum];
+                inside.tokens.push(token);
+                inside.p.push(p);
+                inside.mass.push(q * inside.scale);
+            }
+            Home::Nowhere => {}
         }
     }
 
     /// k.
     pub(super) fn count(&self) -> usize {
-        self.places.len()
-    }
-
-    pub(super) fn interior(&self, stratum: usize) -> Interior<'_> {
-        let places = self.places[stratum].clone();
-        Interior {
-            tokens: &self.tokens[places.clone()],
-            p: &self.p[places.clone()],
-            mass: &self.mass[places.clone()],
-            ratio: &self.ratio[places.clone()],
-            rest: &self.rest[places.start + stratum..=places.end + stratum],
-        }
-    }
-
-    /// Lists them by stratum.
-    pub(super) fn interiors(&self) -> impl Iterator<Item = Interior<'_>> {
-        (0..self.count()).map(|stratum| self.interior(stratum))
-    }
-}
-
-#[multiversion(targets = "simd")]
-fn divide(ratio: &mut [f64], p: &[f64], mass: &[f64]) {
-    for ((ratio, p), mass) in ratio.iter_mut().zip(p).zip(mass) {
-        *ratio = p / mass;
+        self.inside.len()
     }
 }
 
@@ -192,137 +427,169 @@ pub(super) fn survives(ratio: f64, level: f64) -> f64 {
     if ratio >= 1.0 { 0.0 } else { below }
 }
 
-/// Counts the tokens, from the first on, touched by a pass that pays a price for mass and brings
-/// them to a level. O(log V): ratios fall, but for rounding, within which any place will do.
-pub(super) fn reached(ratios: &[f64], price: f64, level: f64) -> usize {
-    if price <= 0.0 {
-        return 0;
-    }
-    ratios.partition_point(|&ratio| ratio > 0.0 && survives(ratio / price, level) < 1.0)
-}
-
-/// Counts the tokens, from the first on, of which it leaves nothing. O(log V).
-pub(super) fn used_up(ratios: &[f64], price: f64, level: f64) -> usize {
-    ratios.partition_point(|&ratio| survives(ratio / price, level) <= 0.0)
-}
-
-/// Sums what of their mass survives it.
-#[multiversion(targets = "simd")]
-pub(super) fn surviving(mass: &[f64], ratio: &[f64], price: f64, level: f64) -> f64 {
-    split_sum(mass, ratio, |mass, ratio| {
-        mass * survives(ratio / price, level)
-    })
-}
-
 /// Returns what is emitted of a unit of mass of which this part survives and is emitted `later`.
 #[inline(always)]
 pub(super) fn unit(part: f64, price: f64, later: f64) -> f64 {
     (1.0 - part) * price + part * later
 }
 
-/// Sums what it emits of them, each cut to its p, where a unit of mass that survives is still
-/// emitted `later`.
-#[multiversion(targets = "simd")]
-pub(super) fn emitted(interior: Interior<'_>, [price, level, later]: [f64; 3]) -> f64 {
-    let Interior { p, mass, ratio, .. } = interior;
-    split_sum_of_three([p, mass, ratio], |p, mass, ratio| {
-        let part = survives(ratio / price, level);
-        p.min(mass * unit(part, price, later))
-    })
+/// Tokens inside a stratum that one pass was the first to touch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fresh {
+    /// Down to where, with those that were touched before.
+    pub(super) to: Mark,
+    /// Of which nothing is left; none but those touched before if this is above them.
+    pub(super) used: Mark,
+    /// All of them, and those of which something is left.
+    pub(super) all: Sums,
+    pub(super) alive: Sums,
+    /// Mass that survives of them.
+    pub(super) left: f64,
+}
+
+impl Interior {
+    /// Returns what a pass is the first to touch that pays a price for mass and brings tokens to a
+    /// level, behind what was touched before; and the sums up to there.
+    pub(super) fn touch(
+        &self,
+        before: (Mark, Sums),
+        price: f64,
+        level: f64,
+    ) -> Option<(Fresh, Sums)> {
+        let floor = level * price;
+        // A level that is not below the price brings nothing to it.
+        let is_apart = floor < price;
+        let at_floor = Mark {
+            ratio: floor,
+            has_ties: !is_apart,
+        };
+        if !(price > 0.0 && price.is_finite() && at_floor.is_below(&before.0)) {
+            return None;
+        }
+        let used = self.down_to(price, true);
+        let used = if used.0.is_below(&before.0) {
+            used
+        } else {
+            before
+        };
+        let to = match is_apart {
+            true => self.down_to(floor, false),
+            false => used,
+        };
+        let all = to.1 - before.1;
+        if all.tokens == 0 {
+            return None;
+        }
+        let alive = to.1 - used.1;
+        // A token of p for its mass m keeps (1 - p/(m price))/(1 - level) of that.
+        let over = alive.mass - alive.p.divided_by(price);
+        let left = if alive.tokens > 0 {
+            (over.value() / (1.0 - level)).clamp(0.0, alive.mass.value())
+        } else {
+            0.0
+        };
+        let fresh = Fresh {
+            to: to.0,
+            used: used.0,
+            all,
+            alive,
+            left,
+        };
+        Some((fresh, to.1))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::iid_tests::{KINDS, row, rows};
     use super::*;
-    use crate::Home;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// Each token in its home, by falling p/q, and what passes do to a stretch of them, again from
-    /// the definition.
+    /// Each token in its home, and what is asked of a stratum again from the definition.
     #[test]
-    fn tokens_are_at_home_and_paid_one_by_one() {
+    fn tokens_are_at_home_and_summed_one_by_one() {
         let mut rng = ChaCha8Rng::seed_from_u64(21);
         let mut seen = [0; 3];
+        let mut most_cells = 0;
         for kind in 0..KINDS {
             for vocab in [3, 40, 701] {
                 let (p, q) = (row(kind, vocab, &mut rng), row(kind, vocab, &mut rng));
                 let (p, q) = rows(&p, &q);
-                let order = RatioOrder::of(&p, &q);
                 let (p, q) = (p.probabilities(), q.probabilities());
-                let of_row = Strata::of_row(q, 1);
-                let falling = Falling::of((p, q), &order, of_row.heaviest());
+                let falling = Falling::of((p, q));
                 for drafts in [1, 2, 5, 9] {
-                    let all = Interiors::of(&falling, falling.strata(drafts));
+                    let all = Interiors::of(&falling, Strata::of_row(q, drafts));
                     let strata = &all.strata;
-                    let mut left = vec![0; strata.strata()];
-                    for &(_, token) in order.rising().iter().rev() {
-                        let of_p = p[token as usize];
-                        match strata.home(token) {
-                            Home::Certain(slot) => {
-                                seen[0] += 1;
-                                assert_eq!(all.certain[slot], of_p);
-                            }
-                            Home::Cut(cut) => {
-                                seen[1] += 1;
-                                assert_eq!(all.over[cut], of_p);
-                            }
-                            Home::Stratum(stratum) => {
-                                seen[2] += 1;
-                                let (here, place) = (all.interior(stratum), left[stratum]);
-                                let mass = q[token as usize] * strata.scale();
-                                assert_eq!((here.tokens[place], here.p[place]), (token, of_p));
-                                assert_eq!(
-                                    (here.mass[place], here.ratio[place]),
-                                    (mass, of_p / mass)
-                                );
-                                left[stratum] += 1;
-                            }
-                            Home::Nowhere => panic!("{token} can be drafted"),
+                    let mut homes = vec![Home::Nowhere; vocab];
+                    for (stratum, here) in all.inside.iter().enumerate() {
+                        for (&token, (&of_p, &mass)) in
+                            here.tokens.iter().zip(here.p.iter().zip(here.mass.iter()))
+                        {
+                            seen[2] += 1;
+                            homes[token as usize] = Home::Stratum(stratum);
+                            let token = token as usize;
+                            assert_eq!((of_p, mass), (p[token], q[token] * strata.scale()));
                         }
+                        is_summed(here);
+                        most_cells = most_cells.max(here.cells.len());
                     }
-                    for (here, left) in all.interiors().zip(left) {
-                        assert_eq!(here.tokens.len(), left);
-                        is_paid(here);
+                    for (slot, (&token, &of_p)) in
+                        strata.certain().iter().zip(&all.certain).enumerate()
+                    {
+                        seen[0] += 1;
+                        homes[token as usize] = Home::Certain(slot);
+                        assert_eq!(of_p, p[token as usize]);
+                    }
+                    for (cut, (over, &of_p)) in
+                        strata.straddlers().iter().zip(&all.over).enumerate()
+                    {
+                        let Some(over) = over else { continue };
+                        seen[1] += 1;
+                        homes[over.token as usize] = Home::Cut(cut);
+                        assert_eq!(of_p, p[over.token as usize]);
+                    }
+                    for (token, home) in homes.iter().enumerate() {
+                        assert_eq!(strata.home(token as u32, q[token]), *home);
                     }
                 }
             }
         }
         assert!(seen.iter().all(|&number| number > 50), "{seen:?}");
+        assert!(most_cells > 5, "{most_cells}");
     }
 
-    fn is_paid(here: Interior<'_>) {
-        for (price, level, later) in [(0.9, 0.0, 0.0), (0.4, 0.5, 0.125), (0.7, 0.8, 0.3)] {
-            let new = reached(here.ratio, price, level);
-            let part = |ratio: f64| match ratio / price {
-                ratio if ratio >= 1.0 => 0.0,
-                ratio if ratio > level => (1.0 - ratio) / (1.0 - level),
-                _ => 1.0,
-            };
-            // Nearer to the level than rounding, either way is right.
-            let touches = |ratio: f64| ratio > 0.0 && part(ratio) < 1.0 - 1e-12;
-            assert!(here.ratio[new..].iter().all(|&ratio| !touches(ratio)));
-            assert!(
-                here.ratio[..new]
-                    .iter()
-                    .all(|&ratio| ratio / price > level - 1e-12)
-            );
-            let here = here.of(0..new);
-            let (gone, alive) = here.ratio.split_at(used_up(here.ratio, price, level));
-            assert!(gone.iter().all(|&ratio| part(ratio) < 1e-12));
-            assert!(alive.iter().all(|&ratio| ratio / price < 1.0 + 1e-12));
-            let (mut mass, mut paid) = (0.0, 0.0);
-            for place in 0..new {
-                let left = part(here.ratio[place]);
-                mass += here.mass[place] * left;
-                let unit = (1.0 - left) * price + left * later;
-                paid += here.p[place].min(here.mass[place] * unit);
+    fn is_summed(here: &Interior) {
+        let own: Vec<[f64; 2]> = here
+            .p
+            .iter()
+            .zip(here.mass.iter())
+            .map(|one| [*one.0, *one.1])
+            .collect();
+        let ratios = own.iter().map(|[p, mass]| p / mass);
+        let mut asked: Vec<f64> = ratios.step_by(1 + own.len() / 9).collect();
+        asked.extend([0.0, 1e-3, 0.7, 1.0, 1e9]);
+        for &ratio in &asked {
+            for has_ties in [false, true] {
+                let (mark, sums) = here.down_to(ratio, has_ties);
+                let counts = |[p, mass]: [f64; 2]| {
+                    let least = ratio * mass;
+                    p > least || has_ties && p == least && p > 0.0
+                };
+                let are_in = own.iter().copied().filter(|&one| counts(one));
+                let by_hand: [f64; 2] = are_in
+                    .clone()
+                    .fold([0.0; 2], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
+                assert_eq!(are_in.count(), sums.tokens as usize);
+                assert!((sums.p.value() - by_hand[0]).abs() < 1e-13);
+                assert!((sums.mass.value() - by_hand[1]).abs() < 1e-13);
+                let next = here.next(&mark).map_or(0.0, |[p, mass]| p / mass);
+                assert!(own.iter().all(|&[p, mass]| {
+                    assert_eq!(mark.has(p, mass), counts([p, mass]));
+                    mark.has(p, mass) || p / mass <= next * (1.0 + 1e-15)
+                }));
             }
-            assert!((surviving(here.mass, here.ratio, price, level) - mass).abs() < 1e-13);
-            assert!((emitted(here, [price, level, later]) - paid).abs() < 1e-13);
-            let rest: f64 = here.mass.iter().sum();
-            assert!((here.rest[0] - here.rest[new] - rest).abs() < 1e-13);
         }
+        assert_eq!(here.all.tokens as usize, own.len());
     }
 }

@@ -5,6 +5,7 @@
 //! rule for i.i.d. drafts in closed form, and it reaches alpha\*. `docs/theory/` has the proof.
 
 mod audit;
+mod cells;
 mod clocks;
 mod cut;
 mod iid;

@@ -1,7 +1,6 @@
 //! A node of a drafted tree that is verified from its leaves: offered a weight, again and again.
 
-use super::iid::RatioOrder;
-use super::interiors::{Falling, Interiors};
+use super::interiors::{Falling, Interior, Interiors, Sums};
 use super::passes::Levels;
 use super::strata::{Heaviest, Home, Link, Straddle, Strata};
 use std::ops::Deref;
@@ -15,6 +14,17 @@ pub enum Children {
     Strata(Straddle),
 }
 
+impl Children {
+    /// The strata of q, gathered, that so many children are drawn from. Those of i.i.d. children fit
+    /// all numbers.
+    pub fn strata(self, heaviest: &Heaviest, q: &[f64], drafts: usize) -> Strata {
+        match self {
+            Self::Iid => heaviest.strata(q, 1),
+            Self::Strata(_) => heaviest.strata(q, drafts),
+        }
+    }
+}
+
 /// A function of a token, linear in its p and q on stretches of tokens of like p/q: from the
 /// largest p/q of each stretch down to that of the next, `of_p p + of_q q`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,33 +36,20 @@ struct Stretch {
 
 type Linear = Vec<Stretch>;
 
-/// The tokens of a stratum, or of all q, by falling p/q.
-#[derive(Clone, Debug)]
-struct Domain {
-    ratio: Vec<f64>,
-    /// Sums of p and of mass, from each place to the end.
-    p: Vec<f64>,
-    mass: Vec<f64>,
-}
-
-impl Domain {
-    /// The sum of a function over all tokens. O(log V) a stretch.
-    fn sum(&self, function: &[Stretch]) -> f64 {
-        let place = |from: f64| self.ratio.partition_point(|&ratio| ratio > from);
-        let mut begin = 0;
-        let mut sum = 0.0;
-        for (index, stretch) in function.iter().enumerate() {
-            let next = function.get(index + 1);
-            let end = next.map_or(self.ratio.len(), |next| place(next.from));
-            if (stretch.of_p, stretch.of_q) != (0.0, 0.0) {
-                let p = self.p[begin] - self.p[end];
-                let mass = self.mass[begin] - self.mass[end];
-                sum += stretch.of_p * p + stretch.of_q * mass;
-            }
-            begin = end;
+/// The sum of a function over the tokens of a stratum, or of all q. A cell a stretch.
+fn sum(inside: &Interior, function: &[Stretch]) -> f64 {
+    let mut begin = Sums::NONE;
+    let mut sum = 0.0;
+    for (index, stretch) in function.iter().enumerate() {
+        let next = function.get(index + 1);
+        let end = next.map_or(inside.all, |next| inside.down_to(next.from, false).1);
+        if (stretch.of_p, stretch.of_q) != (0.0, 0.0) {
+            let own = end - begin;
+            sum += stretch.of_p * own.p.value() + stretch.of_q * own.mass.value();
         }
-        sum.max(0.0)
+        begin = end;
     }
+    sum.max(0.0)
 }
 
 fn whole(of_p: f64, of_q: f64) -> Linear {
@@ -135,12 +132,8 @@ fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
 pub struct OfferedRows {
     children: Children,
     /// Of i.i.d. children all tokens are one stratum.
-    strata: Strata,
+    all: Interiors,
     links: Vec<Link>,
-    domains: Vec<Domain>,
-    /// p of tokens over cuts, and of sure tokens.
-    over: Vec<f64>,
-    certain: Vec<f64>,
 }
 
 /// A token, by where it is drafted from.
@@ -152,55 +145,37 @@ pub struct Drafted {
 }
 
 impl OfferedRows {
-    /// The rows of children, of two rows in their order. Those of i.i.d. children fit all numbers.
-    pub fn of(falling: &Falling, children: Children, drafts: usize) -> Self {
-        let (strata, straddle) = match children {
-            Children::Iid => (falling.strata(1), Straddle::Independent),
-            Children::Strata(straddle) => (falling.strata(drafts), straddle),
+    /// The rows of children, of two rows of which q has these strata: [`Children::strata`].
+    pub fn of(falling: &Falling, children: Children, strata: Strata) -> Self {
+        let straddle = match children {
+            Children::Iid => Straddle::Independent,
+            Children::Strata(straddle) => straddle,
         };
-        let all = Interiors::of(falling, strata);
-        let domains = all.interiors().map(|inside| {
-            let sums = |row: &[f64]| {
-                let mut sums = vec![0.0; row.len() + 1];
-                for place in (0..row.len()).rev() {
-                    sums[place] = sums[place + 1] + row[place];
-                }
-                sums
-            };
-            Domain {
-                ratio: inside.ratio.to_vec(),
-                p: sums(inside.p),
-                mass: sums(inside.mass),
-            }
-        });
         Self {
-            domains: domains.collect(),
-            links: all.strata.links(straddle),
-            over: all.over.clone(),
-            certain: all.certain.clone(),
-            strata: all.strata.clone(),
+            links: strata.links(straddle),
+            all: Interiors::of(falling, strata),
             children,
         }
     }
 
-    /// The same of two rows, which are sorted here.
+    /// The same of two rows, for so many children.
     pub fn of_rows((p, q): (&[f64], &[f64]), children: Children, drafts: usize) -> Self {
-        let (order, heaviest) = (RatioOrder::of_rows(p, q), Heaviest::of_row(q));
-        Self::of(&Falling::of((p, q), &order, &heaviest), children, drafts)
+        let strata = children.strata(&Heaviest::of(q), q, drafts);
+        Self::of(&Falling::of((p, q)), children, strata)
     }
 
     /// A token of these p and q.
     pub fn token(&self, token: u32, [p, q]: [f64; 2]) -> Drafted {
         Drafted {
-            home: self.strata.home(token),
-            at: [p, q * self.strata.scale()],
+            home: self.all.strata.home(token, q),
+            at: [p, q * self.all.strata.scale()],
         }
     }
 
     /// The slots of so many children that may draw a token, each with its chance; and whether one
     /// of them at most does. Slots that may both draw it draw independently.
     pub fn drawn_by(&self, token: Drafted, children: usize) -> (Vec<(usize, f64)>, bool) {
-        let sure = self.certain.len();
+        let sure = self.all.certain.len();
         let of = |slot: usize, chance: f64| (sure + slot, chance);
         match token.home {
             _ if self.is_iid() => (
@@ -210,7 +185,7 @@ impl OfferedRows {
             Home::Certain(slot) => (vec![(slot, 1.0)], true),
             Home::Stratum(stratum) => (vec![of(stratum, token.at[1])], true),
             Home::Cut(cut) => {
-                let over = self.strata.straddlers().get(cut).copied().flatten();
+                let over = self.all.strata.straddlers().get(cut).copied().flatten();
                 let both = over.map(|one| vec![of(cut, one.before), of(cut + 1, one.behind)]);
                 let once = self.children == Children::Strata(Straddle::Once);
                 (both.unwrap_or_default(), once)
@@ -285,7 +260,7 @@ impl Offered {
 /// Sums in `f64`.
 ///
 /// # Complexity
-/// O(n log V) a stretch and level; stretches grow by two a pass at most.
+/// A cell a stretch and level; stretches grow by two a pass at most.
 #[derive(Clone, Debug)]
 pub struct Offers<R> {
     rows: R,
@@ -301,9 +276,9 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
     pub fn new(rows: R, children: usize) -> Self {
         let count = match rows.is_iid() {
             true => children,
-            false => rows.domains.len(),
+            false => rows.all.count(),
         };
-        let straddlers = rows.strata.straddlers().iter();
+        let straddlers = rows.all.strata.straddlers().iter();
         let shares = straddlers.map(|one| one.map_or([0.0; 2], |one| [one.before, one.behind]));
         let alive = vec![whole(0.0, 1.0); count];
         let mut offers = Self {
@@ -313,7 +288,7 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
             rows,
         };
         for slot in 0..count {
-            offers.totals[slot] = offers.domain(slot).sum(&offers.alive[slot]);
+            offers.totals[slot] = sum(offers.domain(slot), &offers.alive[slot]);
         }
         offers
     }
@@ -323,8 +298,8 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
         &self.rows
     }
 
-    fn domain(&self, slot: usize) -> &Domain {
-        &self.rows.domains[if self.rows.is_iid() { 0 } else { slot }]
+    fn domain(&self, slot: usize) -> &Interior {
+        &self.rows.all.inside[if self.rows.is_iid() { 0 } else { slot }]
     }
 
     /// Alive shares of the tokens over the cuts of a stratum: that before it as a part, that
@@ -333,8 +308,9 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
         let left = slot.checked_sub(1).and_then(|cut| self.over.get(cut));
         let of_left = match self
             .rows
+            .all
             .strata
-            .behind(slot.min(self.rows.domains.len() - 1))
+            .behind(slot.min(self.rows.all.count() - 1))
         {
             behind if behind > 0.0 => left.map_or(0.0, |left| left[1] / behind),
             _ => 0.0,
@@ -399,9 +375,9 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
             return Offered::default();
         }
         let owed = weight * all;
-        let mut inside = vec![whole(owed, 0.0); self.rows.domains.len()];
-        let mut over: Vec<f64> = self.rows.over.iter().map(|p| owed * p).collect();
-        let mut certain: Vec<f64> = self.rows.certain.iter().map(|p| owed * p).collect();
+        let mut inside = vec![whole(owed, 0.0); self.rows.all.count()];
+        let mut over: Vec<f64> = self.rows.all.over.iter().map(|p| owed * p).collect();
+        let mut certain: Vec<f64> = self.rows.all.certain.iter().map(|p| owed * p).collect();
         let (sure, count) = (certain.len(), self.totals.len());
         for &level in levels.iter().chain([&0.0]) {
             for turn in 0..count {
@@ -457,7 +433,7 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
                     over[cut] = owed.max(0.0);
                     self.over[cut][side] *= 1.0 - taken / drafted;
                 }
-                self.totals[slot] = self.domain(slot).sum(&self.alive[slot]);
+                self.totals[slot] = sum(self.domain(slot), &self.alive[slot]);
             }
         }
         let mut alive = self.survival();

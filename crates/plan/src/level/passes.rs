@@ -2,12 +2,11 @@
 
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
-use super::iid::RatioOrder;
-use super::interiors::{Falling, Interiors, reached, survives, surviving};
+use super::interiors::{Falling, Interiors, Mark, Sums, survives};
 use super::rates::LevelRates;
 use super::rates::plan_answers;
 use super::strata::{Home, Link, Straddle, Strata};
-use super::trace::{Over, Step, Tally, Trace};
+use super::trace::{Over, Step, Tally, Trace, each_token};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
 use specgap_number::known::Known;
@@ -66,7 +65,7 @@ impl Levels<'_> {
 /// what is accepted and `1 + P(H) - Q(H)`, H the tokens that are not used up, and F.
 ///
 /// # Complexity
-/// O(V) to sort by cells, and O(n log V) a pass; [`Self::emit`] is O(n passes).
+/// O(V) to gather tokens in cells, and a few cells a pass and stratum; [`Self::emit`] is O(n passes).
 ///
 /// # Source
 /// specgap's: `docs/theory/`.
@@ -74,7 +73,8 @@ impl Levels<'_> {
 pub struct LevelPasses {
     strata: Strata,
     steps: Vec<Step>,
-    /// By token: the step that first touched it, and what survived it.
+    /// By token: where it is drafted, the step that first touched it, and what survived it.
+    homes: Vec<Home>,
     first: Vec<u32>,
     survival: Vec<f64>,
     thinning: Thinning,
@@ -90,13 +90,24 @@ pub struct LevelPasses {
 }
 
 /// How far the tokens of a stratum are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct State {
     /// Touched so far.
-    touched: usize,
+    touched: (Mark, Sums),
+    /// p and mass of the token of the largest ratio that is not, where that is known.
+    next: Option<Option<[f64; 2]>>,
     /// Mass of those touched and not used up, and their target over it.
     tied: TwoFloat,
     ratio: f64,
+}
+
+impl State {
+    const FIRST: Self = Self {
+        touched: (Mark::NONE, Sums::NONE),
+        next: None,
+        tied: TwoFloat::ZERO,
+        ratio: 0.0,
+    };
 }
 
 /// The state between passes.
@@ -115,7 +126,7 @@ impl<'a> Run<'a> {
         let mut run = Self {
             all,
             links,
-            states: vec![State::default(); all.count()],
+            states: vec![State::FIRST; all.count()],
             over: vec![Over::default(); all.over.len()],
             steps: Vec::new(),
             joint,
@@ -126,7 +137,7 @@ impl<'a> Run<'a> {
 
     /// Back to the start.
     fn reset(&mut self) {
-        self.states.fill(State::default());
+        self.states.fill(State::FIRST);
         let straddlers = self.all.strata.straddlers();
         for ((over, straddler), &p) in self.over.iter_mut().zip(straddlers).zip(&self.all.over) {
             if let Some(one) = straddler {
@@ -142,8 +153,9 @@ impl<'a> Run<'a> {
 
     /// Returns what is left of the tokens inside a stratum.
     fn mass(&self, stratum: usize) -> f64 {
-        let state = &self.states[stratum];
-        state.tied.value() + self.all.interior(stratum).rest[state.touched]
+        let (state, interior) = (&self.states[stratum], &self.all.inside[stratum]);
+        let rest = (interior.all - state.touched.1).mass + TwoFloat::from(interior.unlisted);
+        state.tied.value() + rest.value().max(0.0)
     }
 
     /// Surviving shares of the tokens over the cuts of a stratum, in it: before it and behind
@@ -211,7 +223,7 @@ impl<'a> Run<'a> {
     }
 
     /// The largest ratio of what can still run.
-    fn largest(&self) -> f64 {
+    fn largest(&mut self) -> f64 {
         let earlier = self.forward();
         let count = self.states.len();
         let mut later = vec![[1.0, 1.0]; count + 1];
@@ -221,15 +233,17 @@ impl<'a> Run<'a> {
         let mut largest = 0.0f64;
         for stratum in 0..count {
             let [price, _, _] = self.prices(stratum, earlier[stratum], later[stratum + 1]);
-            let (state, interior) = (&self.states[stratum], self.all.interior(stratum));
+            let (state, interior) = (&mut self.states[stratum], &self.all.inside[stratum]);
             if price <= 0.0 {
                 continue;
             }
             if state.tied.value() > 0.0 {
                 largest = largest.max(state.ratio / price);
             }
-            if let Some(&ratio) = interior.ratio.get(state.touched) {
-                largest = largest.max(ratio / price);
+            let mark = &state.touched.0;
+            if let Some([p, mass]) = *state.next.get_or_insert_with(|| interior.next(mark)) {
+                // At least 1 where a pass at this price uses it up.
+                largest = largest.max(p / (price * mass));
             }
         }
         for (cut, over) in self.over.iter().enumerate() {
@@ -254,8 +268,7 @@ impl<'a> Run<'a> {
         if largest.is_nan() { 0.0 } else { largest }
     }
 
-    /// One pass at a level through all strata, from the last to the first. O(n log V), and O(1) a
-    /// token that it is the first to touch.
+    /// One pass at a level through all strata, from the last to the first.
     fn pass(&mut self, level: f64) {
         let earlier = self.forward();
         let mut later = [1.0, 1.0];
@@ -301,7 +314,7 @@ impl<'a> Run<'a> {
                 right,
                 price: 0.0,
                 level,
-                touched: self.states[stratum].touched as u32,
+                fresh: None,
             });
         }
     }
@@ -309,7 +322,7 @@ impl<'a> Run<'a> {
     /// The tokens inside a stratum, and those over its cuts unless they are done jointly.
     fn pass_inside(&mut self, stratum: usize, level: f64, earlier: [f64; 2], later: [f64; 2]) {
         let [price, left_price, right_price] = self.prices(stratum, earlier, later);
-        let (state, interior) = (&mut self.states[stratum], self.all.interior(stratum));
+        let (state, interior) = (&mut self.states[stratum], &self.all.inside[stratum]);
         let mut step = Step {
             stratum: stratum as u32,
             tied: 1.0,
@@ -317,7 +330,7 @@ impl<'a> Run<'a> {
             right: 1.0,
             price,
             level,
-            touched: 0,
+            fresh: None,
         };
         let mut moved = false;
         if price > 0.0 && state.tied.value() > 0.0 {
@@ -329,17 +342,12 @@ impl<'a> Run<'a> {
                 TwoFloat::ZERO
             };
         }
-        let (fresh, mass) = (
-            &interior.ratio[state.touched..],
-            &interior.mass[state.touched..],
-        );
-        let new = reached(fresh, price, level);
-        if new > 0 {
-            state.tied += surviving(&mass[..new], &fresh[..new], price, level);
-            state.touched += new;
+        if let Some((fresh, sums)) = interior.touch(state.touched, price, level) {
+            state.tied += fresh.left;
+            (state.touched, state.next) = ((fresh.to, sums), None);
+            step.fresh = Some(fresh);
             moved = true;
         }
-        step.touched = state.touched as u32;
         if level < 1.0 && moved {
             state.ratio = level * price;
         }
@@ -401,8 +409,7 @@ struct Found {
 }
 
 impl LevelRates {
-    /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n log V) a
-    /// pass.
+    /// The rates of [`LevelPasses::of_interiors`], without the rule: a few cells a pass and stratum.
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
     }
@@ -532,22 +539,18 @@ impl LevelPasses {
     ) -> Result<Self, PlanError> {
         PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let strata = Strata::of(draft, drafts);
-        let order = RatioOrder::of(target, draft);
         let rows = (target.probabilities(), draft.probabilities());
-        Ok(Self::of_rows(rows, &order, &strata, straddle, levels))
+        Ok(Self::of_rows(rows, &strata, straddle, levels))
     }
 
-    /// [`Self::solve`] of rows, p and q, that sum to 1, or nearly, with their order, which does not
-    /// depend on n, and the strata of q.
+    /// [`Self::solve`] of rows, p and q, that sum to 1, or nearly, with the strata of q.
     pub fn of_rows(
         rows: (&[f64], &[f64]),
-        order: &RatioOrder,
         strata: &Strata,
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
-        let falling = Falling::of(rows, order, strata.heaviest());
-        let all = Interiors::of(&falling, strata.clone());
+        let all = Interiors::of(&Falling::of(rows), strata.clone());
         Self::of_interiors(&all, rows.0, straddle, levels)
     }
 
@@ -562,17 +565,25 @@ impl LevelPasses {
         let found = found(all, &strata.links(straddle), straddle, levels);
         let trace = &found.best;
         let mut emitted = vec![0.0; p.len()];
+        let mut homes = vec![Home::Nowhere; p.len()];
         let mut first = vec![NEVER; p.len()];
         let mut survival = vec![1.0; p.len()];
         let stretches = trace.touched(all.count());
-        for (interior, stretches) in all.interiors().zip(stretches) {
-            for touched in &stretches {
-                for place in touched.places.clone() {
-                    let token = interior.tokens[place] as usize;
-                    let part = trace.part(touched, interior, place);
-                    emitted[token] = trace.emitted(touched, interior, place, part);
-                    (first[token], survival[token]) = (touched.step as u32, part);
+        for (stratum, (interior, stretches)) in all.inside.iter().zip(stretches).enumerate() {
+            each_token(interior, &stretches, |token, [p, mass], touched| {
+                homes[token] = Home::Stratum(stratum);
+                if let Some(touched) = touched {
+                    [survival[token], emitted[token]] = touched.part(p, mass);
+                    first[token] = touched.step as u32;
                 }
+            });
+        }
+        for (slot, &token) in strata.certain().iter().enumerate() {
+            homes[token as usize] = Home::Certain(slot);
+        }
+        for (cut, over) in strata.straddlers().iter().enumerate() {
+            if let Some(one) = over {
+                homes[one.token as usize] = Home::Cut(cut);
             }
         }
         for (over, straddler) in trace.over.iter().zip(strata.straddlers()) {
@@ -588,6 +599,7 @@ impl LevelPasses {
         Self {
             held: held.held(all, found.tally.over.as_deref()),
             strata: strata.clone(),
+            homes,
             first,
             survival,
             over: trace.over.iter().map(|over| over.emitted).collect(),
@@ -610,10 +622,14 @@ impl LevelPasses {
         self.inside
     }
 
+    fn home(&self, token: u32) -> Home {
+        (self.homes.get(token as usize).copied()).unwrap_or(Home::Nowhere)
+    }
+
     /// Returns the part of a token in a stratum that survives a step: all of one not of it.
     fn part(&self, index: usize, stratum: usize, token: u32) -> f64 {
         let step = &self.steps[index];
-        match self.strata.home(token) {
+        match self.home(token) {
             Home::Cut(cut) if cut + 1 == stratum => step.left,
             Home::Cut(cut) if cut == stratum => step.right,
             Home::Stratum(own) if own == stratum => {
@@ -644,7 +660,7 @@ impl LevelPasses {
     }
 
     /// Probability that each draft of the tuple is accepted; the rest of 1 goes to tokens
-    /// that were not drafted. A token where [`Strata::draw`] cannot put it is never accepted. O(steps).
+    /// that were not drafted. A token where it cannot be drafted is never accepted. O(steps).
     pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
         let mut accepted = vec![0.0; tuple.len()];
         let mut alive = 1.0;
@@ -673,7 +689,7 @@ impl LevelPasses {
             .map(|(slot, token, _)| (slot, token));
         let mut verdict = self.thinning.keep_or_reject(emitted, rng);
         if verdict.accepted.is_none()
-            && let Home::Certain(slot) = self.strata.home(verdict.token)
+            && let Home::Certain(slot) = self.home(verdict.token)
             && tuple.get(slot) == Some(&verdict.token)
         {
             verdict.accepted = Some(slot);
@@ -687,7 +703,7 @@ impl LevelPasses {
     pub fn given(&self, token: u32, p: f64) -> Vec<(usize, f64)> {
         let sure = self.sure();
         let share = |emitted: f64| if p > 0.0 { (emitted / p).min(1.0) } else { 0.0 };
-        match self.strata.home(token) {
+        match self.home(token) {
             Home::Certain(slot) => vec![(slot, 1.0)],
             Home::Nowhere => Vec::new(),
             Home::Stratum(stratum) => vec![(sure + stratum, share(self.kept[token as usize]))],
@@ -710,7 +726,7 @@ impl LevelPasses {
             if kept <= 0.0 {
                 continue;
             }
-            match self.strata.home(token) {
+            match self.home(token) {
                 Home::Stratum(stratum) => sums[sure + stratum].add(kept),
                 Home::Cut(cut) => {
                     let keep = self.thinning.keep()[token as usize];
@@ -741,8 +757,13 @@ impl Run<'_> {
             } else {
                 (1.0 - part) * ratio
             };
+            let steps = self.steps.len();
             self.pass(level);
             passes += 1;
+            // Where rounding lets no token be reached, more of the same would not either.
+            if self.steps.len() == steps {
+                break;
+            }
         }
         self.pass(0.0);
         passes

@@ -143,10 +143,8 @@ fn the_lower_end_is_of_the_best_rule() {
     };
     for case in cases(300, 3, &ALL).into_iter().chain([known]) {
         let (p, q) = (&case.target, &case.draft);
-        let order = RatioOrder::of(p, q);
         let rows = (p.probabilities(), q.probabilities());
-        let falling = Falling::of(rows, &order, &Heaviest::of(q));
-        let all = Interiors::of(&falling, Strata::of(q, case.drafts));
+        let all = Interiors::of(&Falling::of(rows), Strata::of(q, case.drafts));
         let straddle = Straddle::Independent;
         let best = LevelRates::of_best(&all, straddle).optimum;
         let of = |levels| LevelRates::of_interiors(&all, straddle, levels);
@@ -218,6 +216,24 @@ fn strata_are_as_defined() {
     }
 }
 
+/// A tuple of drafts, each drawn by its law given those before.
+fn draw(strata: &Strata, straddle: Straddle, q: &[f64], rng: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut tuple = Vec::new();
+    while tuple.len() < strata.slots() {
+        let mut law = q.to_vec();
+        strata.next_draft(straddle, &tuple, &mut law);
+        assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let mut left = rng.random::<f64>();
+        let drawn = law.iter().position(|&mass| {
+            left -= mass;
+            mass > 0.0 && left < 0.0
+        });
+        let last = law.iter().rposition(|&mass| mass > 0.0);
+        tuple.extend(drawn.or(last).map(|token| token as u32));
+    }
+    tuple
+}
+
 #[test]
 fn draws_follow_the_law() {
     let q = [0.22, 0.05, 0.18, 0.13, 0.3, 0.12];
@@ -230,7 +246,7 @@ fn draws_follow_the_law() {
         for straddle in BOTH {
             let mut counts = std::collections::BTreeMap::new();
             for _ in 0..ROUNDS {
-                let tuple = strata.draw(straddle, &mut rng);
+                let tuple = draw(&strata, straddle, &q, &mut rng);
                 assert!(tuple.iter().zip(&certain).all(|(&x, &y)| x as usize == y));
                 *counts.entry(tuple[certain.len()..].to_vec()).or_insert(0.0) += 1.0;
             }
@@ -413,7 +429,12 @@ fn simulated_rounds_follow_the_shares_of_passes() {
     let passes = LevelPasses::solve(&target, &draft, 3, Straddle::Once, Levels::ADAPTIVE).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(16);
     for _ in 0..4 {
-        let tuple = passes.strata().draw(Straddle::Once, &mut rng);
+        let tuple = draw(
+            passes.strata(),
+            Straddle::Once,
+            draft.probabilities(),
+            &mut rng,
+        );
         let shares = passes.accepted(&tuple);
         follow(&tuple, shares, 60_000, || passes.emit(&tuple, &mut rng));
     }
@@ -428,16 +449,8 @@ fn large_rows_are_closed_by_adaptive_passes() {
         for drafts in [2, 4, 8] {
             let iid = LevelPlan::iid(&p, &q, drafts).unwrap();
             let strata = Strata::of(&q, drafts);
-            let order = RatioOrder::of(&p, &q);
-            let of = |levels| {
-                LevelPasses::of_rows(
-                    (p.probabilities(), q.probabilities()),
-                    &order,
-                    &strata,
-                    Straddle::Once,
-                    levels,
-                )
-            };
+            let rows = (p.probabilities(), q.probabilities());
+            let of = |levels| LevelPasses::of_rows(rows, &strata, Straddle::Once, levels);
             let (one, four, all) = (of(Levels::ONE), of(Levels::FOUR), of(Levels::ADAPTIVE));
             let known = all.optimal_acceptance_rate();
             assert!(known.width() < 1e-6, "{known:?}");
@@ -512,6 +525,141 @@ fn hard_rows_are_enclosed_and_laws_are_in_order() {
                     "{}",
                     context()
                 );
+            }
+        }
+    }
+}
+
+/// The passes again, token by token: what is left of p and of the draft at each of them. Strata are
+/// those of the definition; nothing is sorted by p/q, gathered or summed ahead. Returns what is
+/// accepted.
+fn by_tokens([p, q]: [&[f64]; 2], drafts: usize, straddle: Straddle, levels: &[f64]) -> f64 {
+    let (certain, strata) = defined(q, drafts);
+    let count = strata.len();
+    let mut left = p.to_vec();
+    // By stratum what is left of each token's share, and which token is over the cut before it.
+    let mut alive = strata.clone();
+    let over: Vec<Option<usize>> = (0..count)
+        .map(|j| {
+            let both = |&x: &usize| j > 0 && strata[j - 1][x] > 0.0 && strata[j][x] > 0.0;
+            (0..q.len()).find(both)
+        })
+        .collect();
+    let totals: Vec<f64> = strata.iter().map(|row| row.iter().sum()).collect();
+    // P(x drafted in j | whether the token over the cut before it was drafted before), as in `law`.
+    let share = |j: usize, x: usize, was: bool| -> f64 {
+        match (straddle, over[j]) {
+            (Straddle::Once, Some(over)) => {
+                let (before, b) = (strata[j - 1][over], strata[j][over]);
+                let chance = b / (1.0 - before);
+                match (was, x == over) {
+                    (true, true) => 0.0,
+                    (true, false) => 1.0 / (1.0 - b),
+                    (false, true) => chance / b,
+                    (false, false) => (1.0 - chance) / (1.0 - b),
+                }
+            }
+            _ => 1.0 / totals[j],
+        }
+    };
+    for &level in levels.iter().chain(&[0.0]) {
+        for slot in (0..count).rev() {
+            // P(nothing accepted), by whether the last draft is over the next cut.
+            let is_next = |j: usize, x: usize| j + 1 < count && over[j + 1] == Some(x);
+            let mut earlier = [1.0, 0.0];
+            for j in 0..slot {
+                let mut next = [0.0; 2];
+                for x in 0..q.len() {
+                    let chance = earlier[0] * share(j, x, false) + earlier[1] * share(j, x, true);
+                    next[usize::from(is_next(j, x))] += alive[j][x] * chance;
+                }
+                earlier = next;
+            }
+            let mut later = [1.0, 1.0];
+            for j in (slot + 1..count).rev() {
+                later = [false, true].map(|was| {
+                    let of = |x: usize| {
+                        alive[j][x] * share(j, x, was) * later[usize::from(is_next(j, x))]
+                    };
+                    (0..q.len()).map(of).sum()
+                });
+            }
+            for x in 0..q.len() {
+                let chance = earlier[0] * share(slot, x, false) + earlier[1] * share(slot, x, true);
+                let drafted = alive[slot][x] * chance * later[usize::from(is_next(slot, x))];
+                if drafted > 0.0 {
+                    let taken = ((left[x] - level * drafted) / (1.0 - level)).clamp(0.0, drafted);
+                    left[x] -= taken;
+                    alive[slot][x] *= 1.0 - taken / drafted;
+                }
+            }
+        }
+    }
+    let mut rest = [1.0, 0.0];
+    for j in 0..count {
+        let mut next = [0.0; 2];
+        for x in 0..q.len() {
+            let chance = rest[0] * share(j, x, false) + rest[1] * share(j, x, true);
+            next[usize::from(j + 1 < count && over[j + 1] == Some(x))] += alive[j][x] * chance;
+        }
+        rest = next;
+    }
+    1.0 - (rest[0] + rest[1]) + certain.iter().map(|&x| left[x]).sum::<f64>()
+}
+
+/// Sums by cells say what is accepted token by token, at any V; on rows of every kind, equal ones,
+/// and ones whose ratios are one bit apart.
+#[test]
+fn sums_by_cells_are_those_of_every_token() {
+    let mut rng = ChaCha8Rng::seed_from_u64(19);
+    for round in 0..KINDS * KINDS + 12 {
+        for vocab in [1, 2, 7, 150, 1200, 5000] {
+            let (p, q) = if round < KINDS * KINDS {
+                let p = row(round % KINDS, vocab, &mut rng);
+                (p, row(round / KINDS, vocab, &mut rng))
+            } else {
+                let q = row(5, vocab, &mut rng);
+                let bits = |q: &f64| {
+                    let by = i64::from(rng.random_range(0..5u8)) - 2;
+                    f64::from_bits(q.to_bits().wrapping_add_signed(by))
+                };
+                match round % 3 {
+                    0 => (q.clone(), q),
+                    1 => (q.iter().map(bits).collect(), q),
+                    // Some ratios only.
+                    _ => {
+                        let p = (q.iter()).map(|q| q * f64::from(rng.random_range(0..4u8)));
+                        let p: Vec<f64> = p.collect();
+                        let sum = compensated_sum(p.iter().copied());
+                        match sum > 0.0 {
+                            true => (p.iter().map(|p| p / sum).collect(), q),
+                            false => (q.clone(), q),
+                        }
+                    }
+                }
+            };
+            let (p, q) = rows(&p, &q);
+            let drafts = 1 + (round + vocab) % 4;
+            for (straddle, levels) in [
+                (Straddle::Once, &[0.8, 0.5, 0.2][..]),
+                (Straddle::Independent, &[0.8, 0.5, 0.2]),
+                (Straddle::Independent, &[]),
+            ] {
+                let all = [p.probabilities(), q.probabilities()];
+                let words = by_tokens(all, drafts, straddle, levels);
+                let passes =
+                    LevelPasses::solve(&p, &q, drafts, straddle, Levels::Fixed(levels)).unwrap();
+                let found = passes.acceptance_rate();
+                let context = || format!("round {round}, V = {vocab}, n = {drafts} {straddle:?}");
+                // The definition's sums in `f64` decide which of equal tokens are sure, or over a cut.
+                assert!(
+                    (found.value() - words).abs() < 1e-11,
+                    "{} {words} {}",
+                    found.value(),
+                    context()
+                );
+                let values: f64 = passes.values().iter().sum();
+                assert!((values - found.value()).abs() < 1e-12, "{}", context());
             }
         }
     }

@@ -1,12 +1,9 @@
 //! The law `stratified`: the sure tokens, and one token from each stratum of the rest of q.
 
-use rand::{Rng, RngCore};
-use specgap_number::distribution::{
-    Draft, Rows, Target, TwoFloat, by_rising_ratio, split_sum, token_id,
-};
+use super::cells::{Cells, in_units, significand};
+use multiversion::multiversion;
+use specgap_number::distribution::{Draft, Target, TwoFloat, split_sum, token_id};
 use specgap_number::scratch::Scratch;
-use std::ops::Range;
-use std::sync::Arc;
 
 /// A token that misses certainty by less than one part in 2 to this is certain: the definition has
 /// this slack, so that rounding does not decide which tokens are.
@@ -16,9 +13,6 @@ const CERTAIN: f64 = 1.0 - 1.0 / (1u64 << SURE_BITS) as f64;
 
 /// A token that is over a cut by rounding alone is not.
 const OVER: f64 = 64.0 * f64::EPSILON;
-
-/// In place of a rank.
-const NOWHERE: u32 = u32::MAX;
 
 /// Whether a token over the cut between two strata may be drafted from both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +66,7 @@ pub(super) struct Link {
 /// Positions are sums in double-double.
 ///
 /// # Complexity
-/// O(V) to sort by cells; then O(n log V).
+/// O(V) to gather q by leading bits; then a sort of those tokens alone that are near a cut.
 ///
 /// # Source
 /// specgap's; Deville's systematic sampling is ordered pivotal sampling (Chauvet 2012).
@@ -85,19 +79,22 @@ pub(super) struct Link {
 /// let strata = Strata::of(&q, 2);
 /// assert_eq!(strata.certain(), [1]);
 /// assert_eq!((strata.strata(), strata.slots()), (1, 2));
-/// assert_eq!(strata.home(3), Home::Stratum(0));
+/// assert_eq!(strata.home(3, 0.25), Home::Stratum(0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Strata {
-    heaviest: Heaviest,
-    /// |F|.
-    sure: usize,
+    /// V.
+    vocab: usize,
+    /// F, heaviest first.
+    certain: Vec<u32>,
     strata: usize,
     /// Mass on [0, k) over q.
     scale: f64,
-    /// Of each stratum the places in the order, without the token over the cut before it.
-    places: Vec<Range<usize>>,
+    /// The last token of each stratum but the last, the one over its cut included.
+    ends: Vec<End>,
+    /// The least q that decides where a token is.
+    heavy: f64,
     straddlers: Vec<Option<Straddler>>,
     /// Mass inside each stratum, without tokens over its cuts.
     interior: Vec<f64>,
@@ -105,104 +102,233 @@ pub struct Strata {
     unlisted: Vec<f64>,
 }
 
-/// The tokens of q > 0, heaviest first (ties: lowest id): all that strata of different n share.
-#[derive(Clone, Debug)]
-pub struct Heaviest(Arc<Order>);
+/// A place in the order of tokens, heaviest first, ties by id.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    q: f64,
+    token: u32,
+}
 
-#[derive(Debug)]
-struct Order {
-    tokens: Vec<u32>,
-    /// By token: its place, or nowhere.
-    rank: Vec<u32>,
-    /// Mass from each place on, summed from the light end, with what is not listed.
+impl End {
+    /// Behind all tokens.
+    const LAST: Self = Self {
+        q: 0.0,
+        token: u32::MAX,
+    };
+
+    /// Tells whether a token comes before it or is it.
+    #[inline(always)]
+    fn reaches(self, token: u32, q: f64) -> bool {
+        q > self.q || q == self.q && token <= self.token
+    }
+}
+
+/// The mass of q by its leading bits: all that strata of different n share.
+#[derive(Clone, Debug)]
+pub struct Heaviest {
+    /// By token: its cell, or nowhere.
+    codes: Scratch<u16>,
+    /// Mass from each cell on, summed from the light end, with what is not listed.
     rest: Vec<TwoFloat>,
+    /// Tokens of q > 0.
+    tokens: usize,
     unlisted: f64,
 }
 
-impl Heaviest {
-    /// Orders the tokens of q. O(V) to sort by cells.
-    pub fn of(draft: &Draft) -> Self {
-        Self::listed(draft.probabilities(), 0.0)
-    }
+/// In place of a cell.
+const NOWHERE: u16 = u16::MAX;
 
-    /// [`Self::of`] of a row that sums to 1, or nearly.
-    pub fn of_row(q: &[f64]) -> Self {
+/// Cells of q at most.
+const CELLS: u64 = 2048;
+
+/// A token of a cell that was sorted, with the mass behind it.
+#[derive(Clone, Copy)]
+struct Placed {
+    q: f64,
+    token: u32,
+    rest: TwoFloat,
+}
+
+impl Heaviest {
+    /// Gathers the mass of a row that sums to 1, or nearly. O(V).
+    pub fn of(q: &[f64]) -> Self {
         Self::listed(q, 0.0)
     }
 
-    /// Orders the tokens of a row that lacks the mass `unlisted`, all of it in tokens lighter than
+    /// [`Self::of`] of a row that lacks the mass `unlisted`, all of it in tokens lighter than
     /// those listed: they are laid last.
     fn listed(q: &[f64], unlisted: f64) -> Self {
-        let ordered = heaviest_first(q);
-        let mut rank = vec![NOWHERE; q.len()];
-        for (place, &(_, token)) in ordered.iter().enumerate() {
-            rank[token as usize] = token_id(place);
+        let cells = Cells::of_octaves(q, CELLS);
+        let mut codes = Scratch::filled(q.len(), NOWHERE);
+        let mut sums = vec![0u128; cells.count()];
+        let mut tokens = 0;
+        for (code, &q) in codes.iter_mut().zip(q).filter(|one| *one.1 > 0.0) {
+            let cell = cells.of(q);
+            sums[cell] += u128::from(significand(q));
+            *code = cell as u16;
+            tokens += 1;
         }
-        Self(Arc::new(Order {
-            tokens: ordered.iter().map(|one| one.1).collect(),
-            rank,
-            rest: sums_from_the_end(&ordered, unlisted),
+        let mut sum = TwoFloat::from(unlisted);
+        let mut rest = vec![sum; sums.len() + 1];
+        for (cell, units) in sums.into_iter().enumerate().rev() {
+            if units > 0 {
+                sum += in_units(units, cells.least(cell));
+            }
+            rest[cell] = sum;
+        }
+        Self {
+            codes,
+            rest,
+            tokens,
             unlisted,
-        }))
-    }
-
-    /// Returns each token's place, or [`NOWHERE`].
-    pub(super) fn ranks(&self) -> &[u32] {
-        &self.0.rank
-    }
-}
-
-/// Sums that are made side by side, as each addition waits for the one before.
-const PARTS: usize = 4;
-
-/// Returns for each place the mass from it on, with `behind` behind the last.
-fn sums_from_the_end(ordered: &[(f64, u32)], behind: f64) -> Vec<TwoFloat> {
-    let count = ordered.len();
-    let part = count / PARTS;
-    let behind = TwoFloat::from(behind);
-    let mut rest = vec![behind; count + 1];
-    // What does not part evenly comes last.
-    let mut end = behind;
-    for place in (PARTS * part..count).rev() {
-        end += ordered[place].0;
-        rest[place] = end;
-    }
-    let mut sums = [TwoFloat::ZERO; PARTS];
-    for place in (0..part).rev() {
-        for (number, sum) in sums.iter_mut().enumerate() {
-            *sum += ordered[number * part + place].0;
-            rest[number * part + place] = *sum;
         }
     }
-    for (number, sum) in sums.into_iter().enumerate().rev() {
-        for rest in &mut rest[number * part..(number + 1) * part] {
-            *rest += end;
-        }
-        end += sum;
+
+    /// The tokens of a cell, heaviest first.
+    fn sorted(&self, q: &[f64], cell: usize) -> Vec<Placed> {
+        let mut tokens = places_of(&self.codes, cell as u16);
+        // They come by id.
+        tokens.sort_by(|&a, &b| q[b as usize].total_cmp(&q[a as usize]));
+        let mut rest = self.rest[cell + 1];
+        let mut placed: Vec<Placed> = (tokens.into_iter().rev())
+            .map(|token| {
+                let q = q[token as usize];
+                let own = Placed { q, token, rest };
+                rest += q;
+                own
+            })
+            .collect();
+        placed.reverse();
+        placed
     }
-    rest
+
+    /// The strata of q, the row that this was made of, for so many drafts.
+    pub fn strata(&self, q: &[f64], drafts: usize) -> Strata {
+        let mut walk = Walk::new(self, q);
+        let most = drafts.saturating_sub(1).min(self.tokens);
+        let mut certain = Vec::new();
+        let mut left = self.rest[0];
+        let mut heavy = f64::INFINITY;
+        while certain.len() < most {
+            let number = (drafts - certain.len()) as f64;
+            match walk.next() {
+                Some(next) if number * next.q >= CERTAIN * left.value() => {
+                    certain.push(next.token);
+                    (left, heavy) = (next.rest, next.q);
+                    walk.place += 1;
+                }
+                _ => break,
+            }
+        }
+        let is_all = certain.len() == self.tokens && self.unlisted <= 0.0;
+        let strata = if is_all { 0 } else { drafts - certain.len() };
+        let scale = match strata {
+            0 => 0.0,
+            _ => (strata as f64 / left.value()).min(f64::MAX),
+        };
+        let mut found = Strata {
+            vocab: q.len(),
+            certain,
+            strata,
+            scale,
+            ends: Vec::with_capacity(strata),
+            heavy,
+            straddlers: vec![None; strata.saturating_sub(1)],
+            interior: Vec::with_capacity(strata),
+            unlisted: vec![0.0; strata],
+        };
+        found.lay_out(walk, left);
+        found
+    }
 }
 
-/// Tokens of q > 0, heaviest first, ties by id.
-fn heaviest_first(q: &[f64]) -> Scratch<(f64, u32)> {
-    let ones = Scratch::filled(q.len(), 1.0);
-    let rows = Rows {
-        target: q,
-        draft: &ones,
-    };
-    let rising = by_rising_ratio(rows);
-    let positive = rising.partition_point(|&(mass, _)| mass <= 0.0);
-    let mut order: Scratch<(f64, u32)> = rising[positive..].iter().rev().copied().collect();
-    for ties in order.chunk_by_mut(|a, b| a.0 == b.0) {
-        ties.reverse();
-    }
-    order
+/// A way along the tokens, heaviest first, on which a cell is sorted where it is looked into.
+struct Walk<'a> {
+    heaviest: &'a Heaviest,
+    q: &'a [f64],
+    cell: usize,
+    sorted: Vec<Placed>,
+    /// The next token in the cell.
+    place: usize,
 }
+
+impl<'a> Walk<'a> {
+    fn new(heaviest: &'a Heaviest, q: &'a [f64]) -> Self {
+        let mut walk = Self {
+            heaviest,
+            q,
+            cell: 0,
+            sorted: Vec::new(),
+            place: 0,
+        };
+        walk.enter(0);
+        walk
+    }
+
+    fn enter(&mut self, cell: usize) {
+        self.cell = cell;
+        self.place = 0;
+        self.sorted = match cell + 1 < self.heaviest.rest.len() {
+            true => self.heaviest.sorted(self.q, cell),
+            false => Vec::new(),
+        };
+    }
+
+    /// The next token.
+    fn next(&mut self) -> Option<Placed> {
+        self.first(|_| false)
+    }
+
+    /// The first token from here on that `passes` does not hold of the mass behind; it holds of none
+    /// lighter than one of which it does not.
+    fn first(&mut self, passes: impl Fn(TwoFloat) -> bool) -> Option<Placed> {
+        let rest = self.heaviest.rest.as_slice();
+        loop {
+            let own = &self.sorted[self.place..];
+            let place = self.place + own.partition_point(|one| passes(one.rest));
+            if let Some(&found) = self.sorted.get(place) {
+                self.place = place;
+                return Some(found);
+            }
+            let later = rest.get(self.cell + 2..)?;
+            let mut cell = self.cell + 1 + later.partition_point(|&behind| passes(behind));
+            while *rest.get(cell)? == *rest.get(cell + 1)? {
+                cell += 1;
+            }
+            self.enter(cell);
+        }
+    }
+
+    /// Returns the mass from the token at hand on.
+    fn rest(&self) -> TwoFloat {
+        match self.place.checked_sub(1) {
+            Some(before) => self.sorted[before].rest,
+            None => self.heaviest.rest[self.cell],
+        }
+    }
+}
+
+/// Places of a code, rising.
+#[multiversion(targets = "simd")]
+fn places_of(codes: &[u16], code: u16) -> Vec<u32> {
+    let mut places = Vec::new();
+    for (number, group) in codes.chunks(GROUP).enumerate() {
+        let hits = group.iter().fold(false, |hits, &one| hits | (one == code));
+        if hits {
+            let own = (number * GROUP..).zip(group).filter(|one| *one.1 == code);
+            places.extend(own.map(|one| token_id(one.0)));
+        }
+    }
+    places
+}
+
+/// Codes that are looked at together.
+const GROUP: usize = 128;
 
 impl Strata {
     /// The strata of q for so many drafts.
     pub fn of(draft: &Draft, drafts: usize) -> Self {
-        Self::of_order(&Heaviest::of(draft), drafts)
+        Self::of_row(draft.probabilities(), drafts)
     }
 
     /// [`Self::of`] of a row that sums to 1, or nearly.
@@ -212,103 +338,62 @@ impl Strata {
 
     /// The strata of a row that lacks the mass `unlisted`.
     pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
-        Self::of_order(&Heaviest::listed(q, unlisted), drafts)
+        Heaviest::listed(q, unlisted).strata(q, drafts)
     }
 
-    /// [`Self::of`] with the order of q, which does not depend on n. O(n log V).
-    pub fn of_order(heaviest: &Heaviest, drafts: usize) -> Self {
-        let order = &*heaviest.0;
-        let count = order.tokens.len();
-        let most = drafts.saturating_sub(1).min(count);
-        let certain = (0..most)
-            .find(|&sure| {
-                let mass = (order.rest[sure] - order.rest[sure + 1]).value();
-                ((drafts - sure) as f64) * mass < CERTAIN * order.rest[sure].value()
-            })
-            .unwrap_or(most);
-        let left = order.rest[certain].value();
-        let strata = if certain == count && order.unlisted <= 0.0 {
-            0
-        } else {
-            drafts - certain
-        };
-        let scale = if strata > 0 {
-            strata as f64 / left
-        } else {
-            0.0
-        };
-        let mut found = Self {
-            heaviest: heaviest.clone(),
-            sure: certain,
-            strata,
-            scale,
-            places: Vec::with_capacity(strata),
-            straddlers: vec![None; strata.saturating_sub(1)],
-            interior: Vec::with_capacity(strata),
-            unlisted: vec![0.0; strata],
-        };
-        found.lay_out();
-        found
-    }
-
-    /// Finds where on [0, k) the token of a place begins.
-    fn position(&self, place: usize) -> TwoFloat {
-        let rest = &self.heaviest.0.rest;
-        (rest[self.sure] - rest[place]) * TwoFloat::from(self.scale)
-    }
-
-    fn lay_out(&mut self) {
-        let count = self.order().len();
-        let mut begin = self.sure;
+    fn lay_out(&mut self, mut walk: Walk<'_>, left: TwoFloat) {
+        let scale = TwoFloat::from(self.scale);
+        // Where on [0, k) begins what is followed by so much.
+        let position = |rest: TwoFloat| (left - rest) * scale;
+        let unlisted = walk.heaviest.unlisted;
+        let all = position(TwoFloat::from(unlisted));
+        let mut start = TwoFloat::ZERO;
         // What is not listed fills up the stratum with the last listed token and those behind.
-        let mut filled = self.position(count);
+        let mut filled = all;
         for stratum in 0..self.strata {
             let cut = TwoFloat::from((stratum + 1) as f64);
-            let last = stratum + 1 == self.strata;
-            let ends_before = |place: usize| self.position(place + 1).value() < cut.value() - OVER;
-            let over = if last {
-                count
-            } else {
-                first_place(begin..count, ends_before)
+            let ends_before = |rest| position(rest).value() < cut.value() - OVER;
+            let over = match stratum + 1 < self.strata {
+                true => walk
+                    .first(ends_before)
+                    .map(|one| (one.q, one.token, one.rest)),
+                false => None,
             };
-            let start = self.position(begin);
-            let (inside, end) = if over < count {
-                let before = (cut - self.position(over)).value();
-                let behind = (self.position(over + 1) - cut).value();
+            let (inside, end) = if let Some((q, token, rest)) = over {
+                let (begin, end) = (position(walk.rest()), position(rest));
+                let before = (cut - begin).value();
+                let behind = (end - cut).value();
                 let is_over = behind > OVER;
-                self.straddlers[stratum] = is_over.then(|| Straddler {
-                    token: self.order()[over],
+                self.straddlers[stratum] = is_over.then_some(Straddler {
+                    token,
                     before,
                     behind,
                 });
-                (
-                    self.position(over + usize::from(!is_over)) - start,
-                    over + 1,
-                )
+                let inside = if is_over { begin } else { end } - start;
+                walk.place += 1;
+                start = end;
+                (inside, End { q, token })
             } else {
-                let mut inside = self.position(count) - start;
-                if self.heaviest.0.unlisted > 0.0 {
+                let mut inside = all - start;
+                if unlisted > 0.0 {
                     let share = (cut - filled).value().clamp(0.0, 1.0);
                     self.unlisted[stratum] = share;
                     inside += share;
                     filled = cut;
                 }
-                (inside, count)
+                start = all;
+                (inside, End::LAST)
             };
             self.interior.push(inside.value());
-            self.places.push(begin..end);
-            begin = end;
+            self.ends.push(end);
         }
-    }
-
-    /// Tokens of q > 0, heaviest first.
-    fn order(&self) -> &[u32] {
-        &self.heaviest.0.tokens
+        self.ends.pop();
+        self.heavy = self.ends.last().map_or(self.heavy, |end| end.q);
     }
 
     /// F, heaviest first.
     pub fn certain(&self) -> &[u32] {
-        &self.order()[..self.sure]
+        &self.certain
     }
 
     /// k.
@@ -318,12 +403,12 @@ impl Strata {
 
     /// Drafts in a tuple: |F| + k.
     pub fn slots(&self) -> usize {
-        self.sure + self.strata
+        self.certain.len() + self.strata
     }
 
     /// V.
     pub fn vocab(&self) -> usize {
-        self.heaviest.0.rank.len()
+        self.vocab
     }
 
     /// Returns what is over each of the k - 1 cuts.
@@ -331,36 +416,30 @@ impl Strata {
         &self.straddlers
     }
 
-    /// Finds where a token is drafted from.
+    /// Finds where a token of this q is drafted from.
     #[inline]
-    pub fn home(&self, token: u32) -> Home {
-        let place = match self.heaviest.0.rank.get(token as usize) {
-            None | Some(&NOWHERE) => return Home::Nowhere,
-            Some(&place) => place as usize,
-        };
-        if place < self.sure {
-            return Home::Certain(place);
+    pub fn home(&self, token: u32, q: f64) -> Home {
+        if q.is_nan() || q <= 0.0 {
+            return Home::Nowhere;
         }
-        let mut stratum = 0;
-        while stratum + 1 < self.strata && place >= self.places[stratum].end {
-            stratum += 1;
+        if let Some(slot) = self.certain.iter().position(|&sure| sure == token) {
+            return Home::Certain(slot);
         }
+        // Counted without a branch, as the next token's stratum is anybody's guess.
+        let before = self
+            .ends
+            .iter()
+            .map(|end| usize::from(!end.reaches(token, q)));
+        let stratum: usize = before.sum();
         match self.straddlers.get(stratum) {
             Some(Some(over)) if over.token == token => Home::Cut(stratum),
             _ => Home::Stratum(stratum),
         }
     }
 
-    /// The places in the order of the tokens inside each stratum: one more is over its cut.
-    pub(super) fn insides(&self) -> Vec<Range<usize>> {
-        let over = self.straddlers.iter().map(Option::is_some).chain([false]);
-        (self.places.iter().zip(over))
-            .map(|(places, over)| places.start..places.end - usize::from(over))
-            .collect()
-    }
-
-    pub(super) fn heaviest(&self) -> &Heaviest {
-        &self.heaviest
+    /// All tokens of less q than this, which is above 0, are inside the last stratum.
+    pub(super) fn heavy(&self) -> f64 {
+        self.heavy
     }
 
     /// Returns what of a stratum is not listed.
@@ -375,7 +454,7 @@ impl Strata {
 
     /// Probability that a token is drafted: min(1, c q).
     pub fn inclusion(&self, token: u32, q: f64) -> f64 {
-        match self.home(token) {
+        match self.home(token, q) {
             Home::Certain(_) => 1.0,
             Home::Nowhere => 0.0,
             Home::Stratum(_) | Home::Cut(_) => (self.scale * q).min(1.0),
@@ -387,7 +466,7 @@ impl Strata {
         let (p, q) = (target.probabilities(), draft.probabilities());
         let scale = self.scale;
         let mut sum = split_sum(p, q, |p, q| p.min(scale * q));
-        for &token in self.certain() {
+        for &token in &self.certain {
             let (p, q) = (p[token as usize], q[token as usize]);
             sum += p - p.min(scale * q);
         }
@@ -451,13 +530,11 @@ impl Strata {
     pub(super) fn masses(&self, q: &[f64], holds: impl Fn(u32) -> bool) -> Vec<f64> {
         let unlisted = self.unlisted.iter();
         let mut sums: Vec<TwoFloat> = unlisted.map(|&mass| TwoFloat::from(mass)).collect();
-        for (stratum, places) in self.places.iter().enumerate() {
-            let over = self.straddlers.get(stratum).copied().flatten();
-            let over = over.map(|straddler| straddler.token);
-            for &token in &self.order()[places.clone()] {
-                if holds(token) && over != Some(token) {
-                    sums[stratum] += q[token as usize] * self.scale;
-                }
+        for (token, &q) in (0u32..).zip(q) {
+            if let Home::Stratum(stratum) = self.home(token, q)
+                && holds(token)
+            {
+                sums[stratum] += q * self.scale;
             }
         }
         sums.into_iter().map(TwoFloat::value).collect()
@@ -471,15 +548,16 @@ impl Strata {
             q[sure as usize] = 1.0;
             return;
         }
-        let stratum = before.len() - self.sure;
+        let stratum = before.len() - self.certain.len();
         let Some(&link) = self.links(straddle).get(stratum) else {
             return q.fill(0.0);
         };
         let left = stratum.checked_sub(1).map(Home::Cut);
-        let was_over = (before.last()).is_some_and(|&last| Some(self.home(last)) == left);
+        let home = |token: u32| self.home(token, q[token as usize]);
+        let was_over = (before.last()).is_some_and(|&last| Some(home(last)) == left);
         let state = usize::from(was_over);
         for (token, mass) in (0u32..).zip(q) {
-            let home = self.home(token);
+            let home = self.home(token, *mass);
             *mass = match home {
                 Home::Cut(cut) if cut == stratum => self.before(cut) * link.other[state],
                 Home::Stratum(own) if own == stratum => *mass * self.scale * link.other[state],
@@ -488,45 +566,6 @@ impl Strata {
             };
         }
     }
-
-    /// One tuple of drafts: F, then one token of each stratum. O(n log V).
-    pub fn draw(&self, straddle: Straddle, rng: &mut dyn RngCore) -> Vec<u32> {
-        let mut tuple = Vec::with_capacity(self.slots());
-        tuple.extend_from_slice(self.certain());
-        let mut was_over = false;
-        for (stratum, link) in self.links(straddle).iter().enumerate() {
-            let left = stratum.checked_sub(1).and_then(|cut| self.straddlers[cut]);
-            if let Some(left) = left
-                && rng.random::<f64>() < link.left[usize::from(was_over)]
-            {
-                tuple.push(left.token);
-                was_over = false;
-                continue;
-            }
-            let from = stratum as f64 + self.behind(stratum);
-            let point = from + rng.random::<f64>() * ((stratum + 1) as f64 - from);
-            let places = self.places[stratum].clone();
-            let last = places.end - 1;
-            let ends_before = |place: usize| self.position(place + 1).value() <= point;
-            let token = self.order()[first_place(places, ends_before).min(last)];
-            was_over = self.home(token) == Home::Cut(stratum);
-            tuple.push(token);
-        }
-        tuple
-    }
-}
-
-/// The first place of a range that does not come before.
-fn first_place(mut places: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
-    while !places.is_empty() {
-        let middle = places.start + places.len() / 2;
-        if before(middle) {
-            places.start = middle + 1;
-        } else {
-            places.end = middle;
-        }
-    }
-    places.start
 }
 
 /// Q of a set by its masses inside strata, and which tokens over cuts it holds.

@@ -1,9 +1,8 @@
 //! What level passes came to: what they accept, and the set that bounds what any rule does.
 
-use super::interiors::{Interior, Interiors, emitted, survives, unit, used_up};
+use super::interiors::{Fresh, Interior, Interiors, survives, unit};
 use super::strata::{Link, chance_inside};
-use specgap_number::distribution::{TwoFloat, split_total};
-use std::ops::Range;
+use specgap_number::distribution::TwoFloat;
 
 /// One pass over one stratum: what part of each kind of token survives it.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +18,8 @@ pub(super) struct Step {
     pub(super) price: f64,
     /// To what ratio it brings them.
     pub(super) level: f64,
-    /// Up to which place tokens inside are touched by now.
-    pub(super) touched: u32,
+    /// Tokens inside that it was the first to touch.
+    pub(super) fresh: Option<Fresh>,
 }
 
 /// A token over a cut.
@@ -53,70 +52,72 @@ pub(super) struct Tally {
 }
 
 /// Tokens inside a stratum that one step was the first to touch.
-pub(super) struct Touched {
-    pub(super) places: Range<usize>,
+pub(super) struct Touched<'a> {
+    pub(super) fresh: &'a Fresh,
     pub(super) step: usize,
     /// What a unit of mass that survives the step is still emitted, and whether any of it
     /// survives to the end.
-    pub(super) later: f64,
-    pub(super) lives: bool,
+    later: f64,
+    lives: bool,
+    /// The step's price, and to what ratio it brings them.
+    price: f64,
+    level: f64,
+}
+
+impl Touched<'_> {
+    /// Returns what survives of the mass of one of its tokens, and what of it is emitted.
+    pub(super) fn part(&self, p: f64, mass: f64) -> [f64; 2] {
+        let part = match self.fresh.used.has(p, mass) {
+            true => 0.0,
+            false => survives(p / mass / self.price, self.level),
+        };
+        [part, mass * unit(part, self.price, self.later)]
+    }
+
+    /// Tells whether anything of a token that it touches is left at the end.
+    fn leaves(&self, p: f64, mass: f64) -> bool {
+        self.lives && !self.fresh.used.has(p, mass)
+    }
+}
+
+/// Calls with each token inside a stratum: which it is, its p and mass, and which of these touched
+/// it; the first of them is the last step's.
+pub(super) fn each_token(
+    interior: &Interior,
+    stretches: &[Touched<'_>],
+    mut each: impl FnMut(usize, [f64; 2], Option<&Touched<'_>>),
+) {
+    let masses = interior.p.iter().zip(&interior.mass);
+    for (&token, (&p, &mass)) in interior.tokens.iter().zip(masses) {
+        // A later step has all that an earlier one has.
+        let touched = stretches.partition_point(|one| one.fresh.to.has(p, mass));
+        let touched = touched.checked_sub(1).map(|at| &stretches[at]);
+        each(token as usize, [p, mass], touched);
+    }
 }
 
 impl Trace {
-    /// Lists by stratum the tokens that its steps touched first, those of the last step first.
-    pub(super) fn touched(&self, strata: usize) -> Vec<Vec<Touched>> {
+    /// Lists by stratum the steps that touched tokens first, the last step first.
+    pub(super) fn touched(&self, strata: usize) -> Vec<Vec<Touched<'_>>> {
         let mut now = vec![(0.0, true); strata];
-        let mut all: Vec<Vec<Touched>> = (0..strata).map(|_| Vec::new()).collect();
+        let mut all: Vec<Vec<Touched<'_>>> = (0..strata).map(|_| Vec::new()).collect();
         for (index, step) in self.steps.iter().enumerate().rev() {
             let stratum = step.stratum as usize;
             let (later, lives) = &mut now[stratum];
-            let end = step.touched as usize;
-            // What ends where the next one does has touched nothing.
-            if let Some(next) = all[stratum].last_mut() {
-                next.places.start = end;
+            if let Some(fresh) = &step.fresh {
+                all[stratum].push(Touched {
+                    fresh,
+                    step: index,
+                    later: *later,
+                    lives: *lives,
+                    price: step.price,
+                    level: step.level,
+                });
             }
-            all[stratum].push(Touched {
-                places: 0..end,
-                step: index,
-                later: *later,
-                lives: *lives,
-            });
             *later = unit(step.tied, step.price, *later);
             *lives &= step.tied > 0.0;
         }
-        for touched in &mut all {
-            touched.retain(|one| !one.places.is_empty());
-        }
         all
-    }
-
-    /// Returns what survives of the mass of a token at the step that touched it first.
-    pub(super) fn part(&self, touched: &Touched, interior: Interior<'_>, place: usize) -> f64 {
-        let step = &self.steps[touched.step];
-        survives(interior.ratio[place] / step.price, step.level)
-    }
-
-    /// Returns how much the token of a place is emitted of which this part survives.
-    pub(super) fn emitted(
-        &self,
-        touched: &Touched,
-        interior: Interior<'_>,
-        place: usize,
-        part: f64,
-    ) -> f64 {
-        let price = self.steps[touched.step].price;
-        interior.mass[place] * unit(part, price, touched.later)
-    }
-
-    /// Those of which something is left at the end: tokens that are used up come first.
-    fn left(&self, touched: &Touched, interior: Interior<'_>) -> Range<usize> {
-        let places = touched.places.clone();
-        let step = &self.steps[touched.step];
-        if !touched.lives {
-            return places.end..places.end;
-        }
-        let used = used_up(&interior.ratio[places.clone()], step.price, step.level);
-        places.start + used..places.end
     }
 
     pub(super) fn tally(&self, all: &Interiors, links: &[Link]) -> Tally {
@@ -125,19 +126,22 @@ impl Trace {
         let mut held = TwoFloat::ZERO;
         let mut masses = Vec::with_capacity(all.count());
         let stretches = self.touched(all.count());
-        for (interior, stretches) in all.interiors().zip(stretches) {
-            let used = stretches.first().map_or(0, |one| one.places.end);
-            let mut mass = TwoFloat::from(interior.rest[used]);
-            held += split_total(&interior.p[used..]);
+        for (interior, stretches) in all.inside.iter().zip(stretches) {
+            let touched = stretches.iter().map(|one| one.fresh.all);
+            let left = touched.fold(interior.all, |left, own| left - own);
+            let mut mass = left.mass + TwoFloat::from(interior.unlisted);
+            held += left.p;
             for touched in &stretches {
-                let step = &self.steps[touched.step];
-                let paid = [step.price, step.level, touched.later];
-                accepted += emitted(interior.of(touched.places.clone()), paid);
-                let left = interior.of(self.left(touched, interior));
-                held += split_total(left.p);
-                mass += split_total(left.mass);
+                let (fresh, price) = (touched.fresh, touched.price);
+                let kept = TwoFloat::from(fresh.left) * (price - touched.later);
+                let emitted = fresh.all.mass * price - kept;
+                accepted += emitted.value().min(fresh.all.p.value());
+                if touched.lives {
+                    held += fresh.alive.p;
+                    mass += fresh.alive.mass;
+                }
             }
-            masses.push(mass.value());
+            masses.push(mass.value().max(0.0));
         }
         for (over, &p) in self.over.iter().zip(&all.over) {
             accepted += p.min(over.emitted[0] + over.emitted[1]);
@@ -164,17 +168,10 @@ impl Trace {
         let strata = &all.strata;
         let mut held = vec![false; strata.vocab()];
         let stretches = self.touched(all.count());
-        for (interior, stretches) in all.interiors().zip(stretches) {
-            let used = stretches.first().map_or(0, |one| one.places.end);
-            let mut hold = |place: usize| held[interior.tokens[place] as usize] = true;
-            (used..interior.tokens.len()).for_each(&mut hold);
-            for touched in &stretches {
-                let places = match over {
-                    Some(_) => self.left(touched, interior),
-                    None => touched.places.clone(),
-                };
-                places.for_each(&mut hold);
-            }
+        for (interior, stretches) in all.inside.iter().zip(stretches) {
+            each_token(interior, &stretches, |token, [p, mass], touched| {
+                held[token] = touched.is_none_or(|one| over.is_none() || one.leaves(p, mass));
+            });
         }
         for &token in strata.certain() {
             held[token as usize] = true;

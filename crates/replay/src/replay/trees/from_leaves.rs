@@ -9,7 +9,7 @@ use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_log::log::Log;
 use specgap_number::distribution::{Draft, Rows, Target};
-use specgap_plan::{Children, Falling, Heaviest, OfferedRows, RatioOrder};
+use specgap_plan::{Children, Falling, Heaviest, OfferedRows};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
@@ -174,13 +174,14 @@ impl<'a> Trees<'a> {
     pub(super) fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
         let p = Target::new(rows.target).map_err(|error| format!("target: {error}"))?;
         let q = Draft::new(rows.draft).map_err(|error| format!("draft: {error}"))?;
-        let order = RatioOrder::of(&p, &q);
         let both = (p.probabilities(), q.probabilities());
-        let falling = Falling::of(both, &order, &Heaviest::of(&q));
+        let (falling, heaviest) = (Falling::of(both), Heaviest::of(both.1));
         let rows = self.drawn.iter().map(|(children, counts)| {
-            let each = counts.iter();
-            each.map(|&count| (count, OfferedRows::of(&falling, *children, count)))
-                .collect()
+            let rows = |&count: &usize| {
+                let strata = children.strata(&heaviest, both.1, count);
+                (count, OfferedRows::of(&falling, *children, strata))
+            };
+            counts.iter().map(rows).collect()
         });
         let at = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
         Ok(Here {
