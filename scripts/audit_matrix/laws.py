@@ -74,6 +74,10 @@ def from_likeliest(p, q, x):
     return likeliest(p)
 
 
+def from_likeliest_left(p, q, x):
+    return likeliest(numpy.maximum(p - q, 0))
+
+
 def first_token(p, q, x):
     return numpy.eye(p.size)[0]
 

@@ -160,8 +160,8 @@ fn of_tree(
         return Ok(None);
     };
     let settings = decoder.settings();
-    let mut along = TreeAlong::new((settings.rule, law), tree, settings.seed)
-        .map_err(CaptureError::Setting)?;
+    let mut along =
+        TreeAlong::new((settings.rule, law), tree, settings.seed).map_err(CaptureError::Setting)?;
     let take = |_, rows: Rows<'_>, token, is_known| match is_known {
         true => along.take(rows, token),
         false => Ok(()),

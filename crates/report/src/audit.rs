@@ -163,6 +163,9 @@ fn verdict(report: &AuditReport) -> String {
                  total variation; outputs by themselves are not refuted yet.",
                 rate(tv)
             ),
+            _ if report.cause.is_none() && !report.open.is_empty() => {
+                format!("Not {rule}: {}.", report.open.join("; "))
+            }
             _ => format!("Not {rule}: whether outputs follow p is not decided at this N."),
         },
         Conclusion::Undecided => match report.open.first() {

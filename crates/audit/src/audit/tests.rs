@@ -836,6 +836,28 @@ fn token_verification_is_known_where_block_verification_was_named() {
     assert!(report.cause.is_none(), "{:?}", report.cause);
 }
 
+/// A short log of block verification is not called a bug of token verification: the rule that may fit is named.
+#[test]
+fn block_verification_may_fit_where_token_verification_was_named() {
+    let engine = Simulator {
+        drafts: 5,
+        ..simulator(Rule::BLOCK, None)
+    };
+    let log = simulated(&engine, 3000, 1.0, EXACT);
+    let report = audited(&log, &Settings::new(Rule::TOKEN));
+    assert_eq!(report.conclusion, Conclusion::NotTheRule);
+    assert!(report.cause.is_none(), "{:?}", report.cause);
+    assert!(
+        is_said(&report.open, "nothing refutes block"),
+        "{:?}",
+        report.open
+    );
+    let long = simulated(&engine, 20_000, 1.0, EXACT);
+    let report = audited(&long, &Settings::new(Rule::TOKEN));
+    assert_eq!(report.conclusion, Conclusion::LosslessOther);
+    assert_eq!(report.fits.as_deref(), Some("block"));
+}
+
 /// Two things are wrong: the engine, and the temperature at which it is audited. What does not lose
 /// anything is no cause of a loss.
 #[test]

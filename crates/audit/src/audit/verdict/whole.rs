@@ -153,13 +153,13 @@ fn audited(
         open.insert(0, hangs_on_numbers(found.shares));
     }
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
-    let mut fits = None;
+    let (mut fits, mut may_fit) = (None, None);
     // That drafts are distinct is a claim of the rule alone.
     let others = hard_checks.iter().filter(|check| {
         check.violations > 0 && !matches!(check.name.as_str(), OUTSIDE | "draft-repeated")
     });
     if conclusion.is_some() && numbers.is_none() && others.count() == 0 {
-        fits = another(opened, settings, &weighed, falls, conclusion)?;
+        (fits, may_fit) = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
         conclusion = Some(Conclusion::LosslessOther);
@@ -202,10 +202,10 @@ fn audited(
         fits: fits.or_else(|| named(&weighed, conclusion)),
         excluded: if refuted { Vec::new() } else { excluded },
         tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
-        open: if conclusion == Conclusion::Undecided {
-            open
-        } else {
-            Vec::new()
+        open: match conclusion {
+            Conclusion::Undecided => open,
+            Conclusion::NotTheRule => may_fit.map(too_few_for).into_iter().collect(),
+            _ => Vec::new(),
         },
         noise: found.noise.sigma,
         refuted,
@@ -216,6 +216,14 @@ fn audited(
         ..said.report(opened, settings, command, &weighed)?
     };
     Ok(report)
+}
+
+/// Says of a rule that nothing refutes it.
+fn too_few_for(rule: Rule) -> String {
+    format!(
+        "nothing refutes {rule} here, in too few tokens to say that it is that: --rule {rule} says how many \
+         it takes"
+    )
 }
 
 /// Says, where evidence against the claim is near what refutes it, how near.
@@ -351,16 +359,17 @@ fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
     all
 }
 
-/// A lossless rule under which nothing is refuted, and acceptance is tested.
+/// A lossless rule under which nothing is refuted, and acceptance is tested; and one of which too few tokens tell.
 fn another(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     [rule_falls, outputs_fall]: [bool; 2],
     conclusion: Option<Conclusion>,
-) -> Result<Option<String>, AuditError> {
+) -> Result<(Option<String>, Option<Rule>), AuditError> {
+    let mut may_fit = None;
     if !rule_falls || conclusion == Some(Conclusion::LosslessOther) {
-        return Ok(None);
+        return Ok((None, may_fit));
     }
     // A law that leads explains the log better than another rule would.
     let leads = weighed
@@ -412,10 +421,11 @@ fn another(
         let positions = [opened.log.positions(), 0];
         let surprise = summed(&found.surprises);
         if open(&found, settings, positions, surprise.as_ref(), wanted).is_empty() {
-            return Ok(Some(rule.to_string()));
+            return Ok((Some(rule.to_string()), None));
         }
+        may_fit.get_or_insert(rule);
     }
-    Ok(None)
+    Ok((None, may_fit))
 }
 
 /// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well.
