@@ -55,7 +55,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
     }
     if let Some(path) = &args.results.partial {
         write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
-        if (args.results).summary_is_all(path, summary.positions(), common) {
+        if (args.results).summary_is_all(path, summary.positions(), common)? {
             return Ok(Verdict::Agrees);
         }
     }

@@ -229,8 +229,6 @@ pub fn run(cli: Cli) -> u8 {
         Ok(Verdict::Agrees) => 0,
         Ok(Verdict::Disagrees) => 1,
         Ok(Verdict::Undecided) => 4,
-        // The reader went away, as in `specgap solve ... | head`.
-        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             let message = error.to_string();
             let meant = meant::path(&message);

@@ -3,6 +3,8 @@
 //! A part is the command as it was typed, and behind that line what its share of the input says. `merge` runs
 //! the command once more, with what the parts have in place of what it would read.
 
+use super::colour::plain;
+use super::merge;
 use super::options::{Common, Format};
 use super::output::{CliError, write_whole};
 use super::overwrites::Touched;
@@ -13,6 +15,7 @@ use crate::log::FileDigest;
 use crate::replay::{Kept, Parts, ReplayError};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -144,7 +147,7 @@ impl Parted {
         bytes.extend(kept);
         write_whole(path, &bytes)?;
         if common.format == Format::Text {
-            println!("part {index} of {count}: {}", path.display());
+            writeln!(plain(), "part {index} of {count}: {}", path.display())?;
         }
         Ok(())
     }
