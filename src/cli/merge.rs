@@ -101,7 +101,7 @@ fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
 /// The most bytes of a summary, which has some for every token of a text.
 const LARGEST: u64 = 1 << 36;
 
-fn read(path: &Path) -> Result<Summary, CliError> {
+pub(super) fn read(path: &Path) -> Result<Summary, CliError> {
     let text = read_text(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
     Summary::from_json(&text).map_err(|error| {
         CliError::input(path, other_file(&text).unwrap_or_else(|| error.to_string()))

@@ -209,6 +209,20 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
     let mut rows = Kept::default();
     let mut counts: Option<Counted> = None;
+    let [part, other] = [true, false].map(|is| paths.iter().find(|path| is_part(path) == is));
+    if let (Some(part), Some(other)) = (part, other) {
+        merge::read(other)?;
+        let (head, _) = open(part)?;
+        let command: Vec<&str> = head.command.split_whitespace().take(2).collect();
+        return Err(CliError::input(
+            other,
+            format!(
+                "is a summary of specgap gap, and {} a part of {}: merge those of one command",
+                part.display(),
+                command.join(" ")
+            ),
+        ));
+    }
     for path in paths {
         let (head, bytes) = open(path)?;
         if let Some((first, other)) = heads.first() {
