@@ -378,11 +378,11 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         write_whole(path, block.as_bytes())?;
     }
     if common.quiet && common.format == Format::Text {
-        writeln!(std::io::stdout(), "{}", report::conclusion(&made))?;
+        writeln!(super::colour::plain(), "{}", report::conclusion(&made))?;
     }
     print_report(&made, &page, args.folder.out.as_deref(), common)?;
     if args.markdown.is_some() && markdown.is_none() && common.format == Format::Text {
-        write!(std::io::stdout(), "\n{block}")?;
+        write!(super::colour::plain(), "\n{block}")?;
     }
     Ok(match (made.ok, made.conclusion) {
         (true, Conclusion::Undecided) => Verdict::Undecided,

@@ -155,10 +155,10 @@ mod with_models {
         let positions = left.saturating_mul(models.max_tokens as usize);
         if !common.quiet {
             if before > 0 {
-                eprintln!(
+                crate::cli::colour::tell(&format!(
                     "continuing: {before} of {} prompts are in the log",
                     encoded.len()
-                );
+                ));
             }
             let limit = sink.bytes_of(positions);
             if let Some(free) = sink.free_space().filter(|&free| free < limit) {
@@ -246,7 +246,7 @@ mod with_models {
                 "cuda_refused": placement.refused,
             })
         };
-        let mut out = io::stdout().lock();
+        let mut out = crate::cli::colour::plain();
         match common.format {
             Format::Json => {
                 let mut object = serde_json::json!({

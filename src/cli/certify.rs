@@ -71,7 +71,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
         None => enclosed(&args.problem, problem)?,
     };
     let valid = made.valid;
-    let mut out = std::io::stdout().lock();
+    let mut out = super::colour::plain();
     match common.format {
         Format::Json => writeln!(out, "{}", typed::line(&made)?)?,
         Format::Text => writeln!(out, "{}", words(&made))?,

@@ -88,7 +88,7 @@ fn list(asked: impl Fn(&str) -> bool, common: &Common) -> Result<Verdict, CliErr
     let claims: Vec<Claim> = (ledger().into_iter())
         .filter(|claim| asked(claim.id))
         .collect();
-    let mut out = std::io::stdout().lock();
+    let mut out = colour::plain();
     match common.format {
         Format::Json => {
             for claim in &claims {

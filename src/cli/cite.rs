@@ -23,6 +23,6 @@ pub(super) fn run(args: &CiteArgs, _: &Common) -> Result<Verdict, CliError> {
                 .map_err(|error| CliError::input(path, format!("is no report.json: {error}")))
         })
         .transpose()?;
-    write!(std::io::stdout(), "{}", bibtex(report.as_ref()))?;
+    write!(super::colour::plain(), "{}", bibtex(report.as_ref()))?;
     Ok(Verdict::Agrees)
 }

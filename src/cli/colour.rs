@@ -5,16 +5,46 @@ use crate::page::terminal::{Role, Text};
 use crate::setting::for_shell;
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
-use std::io::StdoutLock;
+use std::io::{self, ErrorKind, StdoutLock, Write};
 
 /// Returns what begins and what ends a style.
 pub(super) fn ends(style: Style) -> [String; 2] {
     [style.render().to_string(), style.render_reset().to_string()]
 }
 
+/// A stream whose reader may go away, as in `specgap audit LOG | head -1`: what is printed then is
+/// dropped, so that the command goes on, its files are written and its exit code is what it found.
+pub(super) struct Shown<W>(W);
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
+}
+
 /// Standard output, which drops styles that it cannot show.
-pub(super) fn stdout() -> anstream::AutoStream<StdoutLock<'static>> {
-    anstream::stdout().lock()
+pub(super) fn stdout() -> Shown<anstream::AutoStream<StdoutLock<'static>>> {
+    Shown(anstream::stdout().lock())
+}
+
+/// Standard output as it is, for data.
+pub(super) fn plain() -> Shown<StdoutLock<'static>> {
+    Shown(io::stdout().lock())
+}
+
+/// Prints for people on standard error. Nobody is left to tell if it cannot be printed.
+pub(super) fn tell(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// Says why a command stopped.
@@ -40,12 +70,12 @@ pub(super) fn regression(message: &str) {
 /// Says what may be meant instead, below an error.
 pub(super) fn tip(message: &str) {
     let [on, off] = ends(*Styles::styled().get_valid());
-    anstream::eprintln!("\n  {on}tip:{off} {message}");
+    tell(&format!("\n  {on}tip:{off} {message}"));
 }
 
 fn said(word: &str, style: Style, message: &str) {
     let [on, off] = ends(style);
-    anstream::eprintln!("{on}{word}:{off} {}", for_shell(message));
+    tell(&format!("{on}{word}:{off} {}", for_shell(message)));
 }
 
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -69,6 +99,26 @@ pub(super) fn painted(text: &Text) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipe that nobody reads any more, or a disk that is full.
+    struct Refusing(ErrorKind);
+
+    impl Write for Refusing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_left_stops_nothing_and_a_full_disk_does() {
+        let mut left = Shown(Refusing(ErrorKind::BrokenPipe));
+        assert!(writeln!(left, "a").and_then(|()| left.flush()).is_ok());
+        let mut full = Shown(Refusing(ErrorKind::StorageFull));
+        assert!(writeln!(full, "a").is_err() && full.flush().is_err());
+    }
 
     #[test]
     fn pieces_are_painted_by_their_roles() {

@@ -21,7 +21,7 @@ pub(super) struct CompletionsArgs {
 pub(super) fn run(args: &CompletionsArgs, command_line: &mut Command) -> Result<Verdict, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command_line, "specgap", &mut script);
-    let mut out = std::io::stdout().lock();
+    let mut out = super::colour::plain();
     out.write_all(&script)?;
     out.flush()?;
     Ok(Verdict::Agrees)

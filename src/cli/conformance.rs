@@ -13,6 +13,7 @@ use crate::page::counted;
 use crate::rule::RuleName;
 use clap::Args;
 use serde_json::json;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Arguments of `specgap conformance`.
@@ -65,19 +66,25 @@ pub(super) fn run(args: &ConformanceArgs, common: &Common) -> Result<Verdict, Cl
     let bytes: usize = files.iter().map(|(_, contents)| contents.len()).sum();
     let is_vectors = |(name, _): &&(String, Vec<u8>)| name != "manifest.json";
     let vectors = files.iter().filter(is_vectors).count();
+    let mut out = super::colour::plain();
     match common.format {
-        Format::Json => println!(
+        Format::Json => writeln!(
+            out,
             "{}",
             json!({"schema": 1, "folder": args.out.display().to_string(), "files": vectors, "bytes": bytes})
-        ),
+        )?,
         Format::Text => {
             let folder = args.out.display();
-            println!(
+            writeln!(
+                out,
                 "{} of vectors, {:.1} MB: {folder}",
                 counted(vectors, "file"),
                 bytes as f64 / 1e6
-            );
-            println!("next: python scripts/conformance/harness.py {folder} --kernel MODULE");
+            )?;
+            writeln!(
+                out,
+                "next: python scripts/conformance/harness.py {folder} --kernel MODULE"
+            )?;
         }
     }
     Ok(Verdict::Agrees)

@@ -221,7 +221,7 @@ impl CountersArgs {
 
 pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliError> {
     if args.definitions {
-        let mut out = std::io::stdout().lock();
+        let mut out = super::colour::plain();
         match common.format {
             Format::Text => write!(
                 out,

@@ -315,7 +315,7 @@ mod with_models {
             }
             write_together(out, &files)?;
         }
-        let mut out = io::stdout().lock();
+        let mut out = crate::cli::colour::plain();
         match common.format {
             Format::Json => writeln!(out, "{object}")?,
             Format::Text => print(&mut out, common, &plan, &decoder, &texts, &object)?,

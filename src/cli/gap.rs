@@ -341,7 +341,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         (file.finish().and_then(crate::files::Staged::rename))
             .map_err(|source| unwritten(path, source))?;
         let positions = summaries.iter().map(Summary::positions).sum();
-        if args.results.summary_is_all(path, positions, common) {
+        if args.results.summary_is_all(path, positions, common)? {
             return Ok(Verdict::Agrees);
         }
     }
@@ -396,12 +396,12 @@ fn summarise(
     bar.finish_and_clear();
     if people {
         let seconds = start.elapsed().as_secs_f64();
-        eprintln!(
+        colour::tell(&format!(
             "{} in {seconds:.1} s: {:.1} a second on {}",
             crate::page::counted(total, "position"),
             total as f64 / seconds.max(1e-9),
             crate::page::counted(rayon::current_num_threads(), "thread")
-        );
+        ));
     }
     Ok(measured)
 }
@@ -554,7 +554,7 @@ fn compare(
             None => "in its interval".to_owned(),
         };
         let path = path.display();
-        eprintln!("baseline {path}: every number is {how}");
+        colour::tell(&format!("baseline {path}: every number is {how}"));
     }
     Ok(Verdict::of(worse == 0))
 }

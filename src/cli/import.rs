@@ -1,5 +1,6 @@
 //! `specgap import`: exports of inference engines to a log.
 
+use super::colour::plain;
 use super::options::{Common, Format, Ordered};
 use super::output::{CliError, Verdict};
 use super::recorded::{Recorded, file_name};
@@ -7,6 +8,7 @@ use crate::import::{Engine, Imported, LogprobsMode, Request, import};
 use crate::page::counted;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -108,9 +110,9 @@ pub(super) fn run(args: &ImportArgs, common: &Common) -> Result<Verdict, CliErro
             if let Some(fields) = line.as_object_mut() {
                 fields.insert("schema".to_owned(), 1.into());
             }
-            println!("{line}");
+            writeln!(plain(), "{line}")?;
         }
-        Format::Text => print(&made, args),
+        Format::Text => print(&mut plain(), &made, args)?,
     }
     Ok(Verdict::Agrees)
 }
@@ -140,57 +142,73 @@ fn command(args: &ImportArgs) -> String {
 }
 
 /// Prints what was made, and what to do with it.
-fn print(made: &Imported, args: &ImportArgs) {
+fn print(out: &mut impl Write, made: &Imported, args: &ImportArgs) -> io::Result<()> {
     let temperature = made.temperature_applied;
-    println!(
+    writeln!(
+        out,
         "{} of {} from {}",
         counted(made.positions, "position"),
         counted(made.texts, "text"),
         made.engine
-    );
+    )?;
     match made.rows.as_str() {
-        "full rows" => println!("rows list all {} tokens", made.vocabulary),
-        "own tokens" => println!("what both models give the text's own tokens, and no rows"),
-        "never-drawn" => println!(
+        "full rows" => writeln!(out, "rows list all {} tokens", made.vocabulary)?,
+        "own tokens" => writeln!(
+            out,
+            "what both models give the text's own tokens, and no rows"
+        )?,
+        "never-drawn" => writeln!(
+            out,
             "rows list at most {} of {} tokens; the others are never drawn, because the sampler \
              truncates",
             made.listed, made.vocabulary
-        ),
-        _ => println!(
+        )?,
+        _ => writeln!(
+            out,
             "rows list at most {} of {} tokens",
             made.listed, made.vocabulary
-        ),
+        )?,
     }
     if temperature == 1.0 {
-        println!("rows are at temperature 1");
+        writeln!(out, "rows are at temperature 1")?;
     } else {
-        println!("rows are divided by temperature {temperature} already");
+        writeln!(out, "rows are divided by temperature {temperature} already")?;
     }
     if let Some(unlisted) = made.unlisted {
-        println!(
+        writeln!(
+            out,
             "not listed: on average {:.4} of the target's mass and {:.4} of the draft's, at most \
              {:.4} and {:.4}",
             unlisted.target_mean, unlisted.draft_mean, unlisted.target_max, unlisted.draft_max
-        );
-        println!(
+        )?;
+        writeln!(
+            out,
             "both models list the same tokens at {} of {} positions",
             made.same_tokens, made.positions
-        );
+        )?;
         if unlisted.target_mean.max(unlisted.draft_mean) > 0.01 {
-            println!(
+            writeln!(
+                out,
                 "specgap length asks for nothing but the text's own tokens, and is whole; numbers of \
                  gap, tree and paths come with bounds, which the missing mass makes wide: for \
                  these ask the engine for more tokens"
-            );
+            )?;
         }
     }
     if let Some(share) = made.engine_acceptance {
-        println!("the engine accepted {share:.4} of the tokens that it drafted");
+        writeln!(
+            out,
+            "the engine accepted {share:.4} of the tokens that it drafted"
+        )?;
     }
     let log = args.out.display();
-    println!("log: {log}");
+    writeln!(out, "log: {log}")?;
     match made.rows.as_str() {
-        "own tokens" => println!("next: specgap length {log} --cost-ratio 0.1"),
-        _ => println!("next: specgap gap {log} --temperature {temperature} --out report"),
+        "own tokens" => writeln!(out, "next: specgap length {log} --cost-ratio 0.1")?,
+        _ => writeln!(
+            out,
+            "next: specgap gap {log} --temperature {temperature} --out report"
+        )?,
     }
+    Ok(())
 }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
     }
     if let Some(path) = &args.results.partial {
         write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
-        if (args.results).summary_is_all(path, summary.positions(), common) {
+        if (args.results).summary_is_all(path, summary.positions(), common)? {
             return Ok(Verdict::Agrees);
         }
     }
@@ -101,7 +101,7 @@ fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
 /// The most bytes of a summary, which has some for every token of a text.
 const LARGEST: u64 = 1 << 36;
 
-fn read(path: &Path) -> Result<Summary, CliError> {
+pub(super) fn read(path: &Path) -> Result<Summary, CliError> {
     let text = read_text(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
     Summary::from_json(&text).map_err(|error| {
         CliError::input(path, other_file(&text).unwrap_or_else(|| error.to_string()))

@@ -63,8 +63,8 @@ pub use output::{CliError, Verdict};
 #[command(name = "specgap", version = crate::log::version(), about, long_about = None)]
 #[command(
     after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
-    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug); 130 and 143 stopped by \
-    Ctrl-C and by SIGTERM."
+    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug); 4 undecided: nothing \
+    is wrong, and the log of an audit is too short to tell; 130 and 143 stopped by Ctrl-C and by SIGTERM."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -229,8 +229,6 @@ pub fn run(cli: Cli) -> u8 {
         Ok(Verdict::Agrees) => 0,
         Ok(Verdict::Disagrees) => 1,
         Ok(Verdict::Undecided) => 4,
-        // The reader went away, as in `specgap solve ... | head`.
-        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             let message = error.to_string();
             let meant = meant::path(&message);

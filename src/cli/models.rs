@@ -137,7 +137,7 @@ impl ModelArgs {
         if !common.quiet {
             notes
                 .iter()
-                .for_each(|note| eprintln!("{}", crate::page::visible(note.clone())));
+                .for_each(|note| crate::cli::colour::tell(&crate::page::visible(note.clone())));
         }
         Ok(())
     }
@@ -258,21 +258,21 @@ fn nodes(placement: &Placement) -> String {
 
 fn say_device(target: &Model, draft: &Model, runtime: &Runtime, verbose: bool) {
     let (of_target, of_draft) = (target.placement(), draft.placement());
-    eprintln!(
+    crate::cli::colour::tell(&format!(
         "device: {} (target: {}; draft: {})",
         of_target.device.provider(),
         nodes(of_target),
         nodes(of_draft)
-    );
+    ));
     if let Some(why) = &of_target.refused {
-        eprintln!("CUDA is not used: {why}");
+        crate::cli::colour::tell(&format!("CUDA is not used: {why}"));
     }
     if verbose {
-        eprintln!(
+        crate::cli::colour::tell(&format!(
             "ONNX Runtime {} from {}",
             runtime.version(),
             runtime.library().display()
-        );
+        ));
     }
 }
 

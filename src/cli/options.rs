@@ -1,5 +1,6 @@
 //! Options that several commands have, each stated once.
 
+use super::colour::plain;
 use super::host::{Bar, Host};
 use super::output::{
     CliError, page_files, progress, read_document, remove_earlier, write_together,
@@ -17,6 +18,7 @@ use crate::whole::Given;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -322,11 +324,17 @@ impl Results {
     }
 
     /// Says that the summary is written, and whether that is all that was asked for.
-    pub(super) fn summary_is_all(&self, path: &Path, positions: usize, common: &Common) -> bool {
+    pub(super) fn summary_is_all(
+        &self,
+        path: &Path,
+        positions: usize,
+        common: &Common,
+    ) -> Result<bool, CliError> {
         if common.format == Format::Text {
-            println!("summary of {positions} positions: {}", path.display());
+            let path = path.display();
+            writeln!(plain(), "summary of {positions} positions: {path}")?;
         }
-        self.folder.out.is_none() && self.baseline.is_none()
+        Ok(self.folder.out.is_none() && self.baseline.is_none())
     }
 
     /// Refuses what is of summaries of gap alone.

@@ -3,6 +3,8 @@
 //! A part is the command as it was typed, and behind that line what its share of the input says. `merge` runs
 //! the command once more, with what the parts have in place of what it would read.
 
+use super::colour::plain;
+use super::merge;
 use super::options::{Common, Format};
 use super::output::{CliError, write_whole};
 use super::overwrites::Touched;
@@ -13,6 +15,7 @@ use crate::log::FileDigest;
 use crate::replay::{Kept, Parts, ReplayError};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -144,7 +147,7 @@ impl Parted {
         bytes.extend(kept);
         write_whole(path, &bytes)?;
         if common.format == Format::Text {
-            println!("part {index} of {count}: {}", path.display());
+            writeln!(plain(), "part {index} of {count}: {}", path.display())?;
         }
         Ok(())
     }
@@ -206,6 +209,20 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
     let mut rows = Kept::default();
     let mut counts: Option<Counted> = None;
+    let [part, other] = [true, false].map(|is| paths.iter().find(|path| is_part(path) == is));
+    if let (Some(part), Some(other)) = (part, other) {
+        merge::read(other)?;
+        let (head, _) = open(part)?;
+        let command: Vec<&str> = head.command.split_whitespace().take(2).collect();
+        return Err(CliError::input(
+            other,
+            format!(
+                "is a summary of specgap gap, and {} a part of {}: merge those of one command",
+                part.display(),
+                command.join(" ")
+            ),
+        ));
+    }
     for path in paths {
         let (head, bytes) = open(path)?;
         if let Some((first, other)) = heads.first() {

@@ -85,7 +85,7 @@ pub(crate) fn print_report(
     let mut stdout = colour::stdout();
     match common.format {
         Format::Json => {
-            writeln!(std::io::stdout(), "{}", typed::line(data)?)?;
+            writeln!(colour::plain(), "{}", typed::line(data)?)?;
         }
         Format::Text => {
             if !common.quiet {

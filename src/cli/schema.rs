@@ -69,7 +69,7 @@ fn names() -> PossibleValuesParser {
 }
 
 pub(super) fn run(args: &SchemaArgs, common: &Common) -> Result<Verdict, CliError> {
-    let mut out = std::io::stdout().lock();
+    let mut out = super::colour::plain();
     let asked = |one: &&Described| Some(one.name) == args.name.as_deref();
     match SCHEMAS.iter().find(asked) {
         Some(one) => out.write_all(one.text.as_bytes())?,

@@ -3,6 +3,7 @@
 //! has the full rows.
 
 use safetensors::SafeTensors;
+use serde_json::{Value, json};
 use specgap::gap::Settings;
 use specgap::import::{Engine, Imported, LogprobsMode, Request, import};
 use specgap::log::{Log, Metadata, Row};
@@ -283,6 +284,78 @@ fn llama_cpp_lists_before_and_after_its_samplers() {
             let largest = drawn.map(|(_, &x)| f64::from(x)).fold(f64::MIN, f64::max);
             assert!((largest - (sorted[0] / kept).ln()).abs() < 1e-5);
         }
+    }
+}
+
+/// The rows of a fixture as another route of the same server answers.
+fn routed(folder: &Path, name: &str, route: impl Fn(Value) -> Value) -> PathBuf {
+    let text = std::fs::read_to_string(fixture(name)).unwrap();
+    let lines = text.lines().map(|line| {
+        let response = serde_json::from_str(line).unwrap();
+        route(response).to_string() + "\n"
+    });
+    let path = folder.join(name);
+    std::fs::write(&path, lines.collect::<String>()).unwrap();
+    path
+}
+
+#[test]
+fn chats_of_llama_cpp_and_responses_of_vllm_have_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let chat = |mut completion: Value| {
+        let rows = completion["completion_probabilities"].take();
+        json!({
+            "object": "chat.completion", "model": "made-up.gguf",
+            "choices": [{"index": 0, "message": {"content": ".."}, "logprobs": {"content": rows}}],
+        })
+    };
+    let names = ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"];
+    let (_folder, log, made) = two(Engine::LlamaCpp, names, |request| {
+        request.target = vec![routed(folder.path(), names[0], chat)];
+        request.draft = vec![routed(folder.path(), names[1], chat)];
+    });
+    assert_eq!(made.temperature_applied, 1.0);
+    check_lists(&log, [[5, 6], [5, 6]], 1.0);
+    let response = |mut chat: Value| {
+        let rows = chat["choices"][0]["logprobs"]["content"].take();
+        json!({
+            "object": "response", "model": "made-up",
+            "output": [
+                {"type": "reasoning", "content": null},
+                {"type": "message", "content": [{"type": "output_text", "logprobs": rows}]},
+            ],
+        })
+    };
+    let names = ["vllm-chat-target.jsonl", "vllm-completion-draft.jsonl"];
+    let (_folder, log, _) = two(Engine::Vllm, names, |request| {
+        request.target = vec![routed(folder.path(), names[0], response)];
+    });
+    check_lists(&log, [[4, 4], [4, 5]], 1.0);
+    // Neither a piece of a stream nor an answer without rows is taken for a text.
+    let chunk = |completion: Value| {
+        let mut chat = chat(completion);
+        chat["object"] = "chat.completion.chunk".into();
+        chat
+    };
+    let bare = |_: Value| json!({"object": "chat.completion", "choices": [{"index": 0}]});
+    for (path, words) in [
+        (
+            routed(folder.path(), "llama-cpp-target.jsonl", chunk),
+            "chunk of a stream",
+        ),
+        (
+            routed(folder.path(), "llama-cpp-draft.jsonl", bare),
+            "\"top_logprobs\": K",
+        ),
+    ] {
+        let request = Request {
+            target: vec![path.clone()],
+            draft: vec![path],
+            vocabulary: Some(12),
+            ..Request::new(Engine::LlamaCpp)
+        };
+        let refused = import(&request, &folder.path().join("none"), "").unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
     }
 }
 

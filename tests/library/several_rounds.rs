@@ -49,6 +49,18 @@ fn the_report_replays_carried_block_where_it_is_asked_for() {
         ..LengthSettings::default()
     };
     let made = report(&asked(true));
+    let bounds = serde_json::to_value(&made.bounds).unwrap();
+    let by_length = bounds["several_rounds"].as_array().unwrap();
+    assert_eq!(by_length.len(), CALLS.len());
+    for (row, (most, fewest, ..)) in by_length.iter().zip(CALLS) {
+        assert_eq!(row["length"], most);
+        near(
+            row["tokens_per_call"]["mean"].as_f64().unwrap(),
+            56.0 / fewest,
+            "several rounds",
+        );
+        assert!(row["tokens_per_call"]["ci95"].is_array());
+    }
     for (row, (most, _, _, calls)) in made.bounds.fewest_calls.iter().zip(CALLS) {
         assert_eq!(row.most, Some(most as u64));
         let last = row.above.last().unwrap();

@@ -70,7 +70,7 @@ const ENTRIES: &str = r#"
     scheme = "without-replacement"\ncolour = 3 -> draft | colour
     scheme = "product" -> draft.q | draft.qs
     scheme = "explicit" -> draft.q | draft.tuples
-    q = [0.5, 0.5] -> draft.q | 2 | 3..=3
+    q = [0.5, 0.5] -> draft.q | 2 | must be 3
     q = [0.5, 0.6, -0.1] -> draft.q | entry 2 | -0.1
     q = [0.5, 0.5, 0.0]\nqs = [[0.5, 0.5, 0.0]] -> draft.qs | draft.q
     q = [0.5, 0.5, 0.0]\nq = [0.5, 0.5, 0.0] -> duplicate key
@@ -124,13 +124,13 @@ const COMPOSITIONS: &str = r#"
     { law = "without-replacement", drafts = 4 } -> draft.law.drafts is 4 | 1..=3 | distinct
     { law = "without-replacement", drafts = 2, stop = 0 } -> draft.law | stop is 0 | 1e-9
     { law = "with-replacement", drafts = 2, stop = 1 } -> draft.law.stop | with-replacement
-    { law = "with-replacement", drafts = 2, q = [0.5, 0.5] } -> entries of draft.law.q is 2 | 3..=3
+    { law = "with-replacement", drafts = 2, q = [0.5, 0.5] } -> entries of draft.law.q is 2 | must be 3
     { law = "with-replacement", drafts = 2, top_p = 1.5 } -> draft.law.top_p is 3/2 | (0, 1]
     { law = "with-replacement", drafts = 2, avoid = [0, 1, 2] } -> draft.law | avoid_top | empty
-    { law = "with-replacement", drafts = 1 } -> drafts is 2 | 1..=1 | draft.law
+    { law = "with-replacement", drafts = 1 } -> drafts is 2 | must be 1, | draft.law
     { law = "poisson", chances = [0.5, 0.5] } -> entries of draft.law.chances is 2
     { law = "poisson", chances = [0.5, 1.5, 0] } -> draft.law | chances[1] is 3/2 | [0, 1]
-    { law = "mixture", weights = [1], of = [{ law = "top", drafts = 2 }, { law = "top", drafts = 1 }] } -> draft.law.weights is 1 | 2..=2
+    { law = "mixture", weights = [1], of = [{ law = "top", drafts = 2 }, { law = "top", drafts = 1 }] } -> draft.law.weights is 1 | must be 2,
     { law = "mixture", weights = [1, -1], of = [{ law = "top", drafts = 2 }, { law = "top", drafts = 1 }] } -> draft.law | weights[1] is -1 | above 0
     { law = "avoiding", tokens = [0], of = [{ law = "top", drafts = 2 }] } -> draft.law | every draw holds one of the tokens to avoid
     { law = "merged", into = [0, 1, 2, 2], of = [{ law = "top", drafts = 2 }] } -> draft.law.of[0].q is missing | draft.q
@@ -249,8 +249,35 @@ fn json_is_refused_like_toml() {
     refuse("bad.json", &format!("{valid} {valid}"), &["trailing"]);
     refuse("bad.json", &valid[..40], &["EOF"]);
     refuse("bad.json", "", &["EOF"]);
-    refuse("bad.json", "[]", &["bad.json"]);
-    refuse("bad.json", "\u{feff}{", &["bad.json"]);
+    // Lists of values are no tables, wherever a table stands; by serde alone they would be.
+    let listed =
+        r#"[1,"x",["1/2","1/2"],2,{"scheme":"with-replacement","q":["1/2","1/2"]},null,null,null]"#;
+    for text in ["[]", "null", listed] {
+        refuse("bad.json", text, &["an object with named fields"]);
+    }
+    let draft = r#"{"scheme":"with-replacement","q":[0.75,0.25]}"#;
+    let list = r#"["with-replacement",[0.75,0.25],null,null,null,null,null]"#;
+    refuse(
+        "bad.json",
+        &valid.replace(draft, list),
+        &["draft: invalid type: sequence", "named fields"],
+    );
+    for (number, word) in [
+        ("NaN", "NaN"),
+        ("-Infinity", "Infinity"),
+        ("Infinity", "Infinity"),
+    ] {
+        refuse(
+            "bad.json",
+            &valid.replace("[0.5,", &format!("[{number},")),
+            &["target[0]: ", word, "JSON has no such number", "finite"],
+        );
+    }
+    // A byte order mark is no part of the text.
+    refuse("bad.json", "\u{feff}{", &["EOF"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.json"), format!("\u{feff}{valid}")).unwrap();
+    specgap(folder.path(), ["solve", "p.json"]).ok();
 }
 
 #[test]

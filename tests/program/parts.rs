@@ -66,6 +66,7 @@ fn parts_that_do_not_go_together() {
         ("length log --shard 2/3", "third"),
         ("length log --lengths 1-2 --shard 2/2", "other"),
         ("counters requests.jsonl --shard 2/2", "counts"),
+        ("gap log --drafts 2 --temperature 1", "gap"),
     ] {
         run(here, &format!("{line} --partial {name}")).ok();
     }
@@ -88,12 +89,14 @@ fn parts_that_do_not_go_together() {
             a third -> third | one of 3 parts, and a one of 2
             a other -> other | does not go with a | --lengths 1,2
             a counts -> counts | does not go with a
+            a gap -> gap: is a summary of specgap gap | and a a part of specgap length
+            gap counts -> gap: is a summary of specgap gap | and counts a part of specgap counters
             a a -> a: is part 1 of 2, and so is a
             a cut -> cut | not whole | write it again
             a changed -> changed | not what was written
             a line -> line | no end
             a version -> version | was written by specgap 9
-            a log/log.json -> log.json
+            a log/log.json -> log.json: is the index of a log
             a b --pool -> --pool | gap
             a b --cost-ratio 0.1 -> --cost-ratio | have their options with them
             a b --incomplete -> --incomplete

@@ -282,6 +282,56 @@ fn styles_are_for_terminals_alone() {
     assert!(!json.contains(escape));
 }
 
+/// As in `specgap audit LOG | head -1`: the verdict is not the reader's, and files are written.
+#[test]
+fn a_reader_that_leaves_takes_no_exit_code_along() {
+    let folder = fixtures();
+    let at = folder.path();
+    let wrong = "schema = 1\nname = \"wrong\"\ntarget = [0.5, 0.5]\ndrafts = 1\n\
+        [draft]\nscheme = \"with-replacement\"\nq = [0.75, 0.25]\n\
+        [expected]\noptimal_acceptance_rate = \"1/2\"\n";
+    std::fs::write(at.join("wrong.toml"), wrong).unwrap();
+    for (line, code) in [
+        (
+            "audit engine.safetensors --rule token --junit a.xml --out a",
+            4,
+        ),
+        ("audit engine.safetensors --rule token -q --markdown -", 4),
+        ("solve wrong.toml --out s", 1),
+        ("solve wrong.toml single -v", 1),
+        ("check --problems wrong.toml --claims none --out c", 1),
+        ("certify wrong.toml", 0),
+        ("counters metrics.txt --cost-ratio 0.05 --out t", 0),
+        ("counters metrics.txt --partial p", 0),
+        ("conformance --out v --vocab 5 --verifiers token", 0),
+        ("gap log --drafts 2 --temperature 1 --partial g", 0),
+        ("explain token", 0),
+        ("schema", 0),
+        ("cite", 0),
+        ("completions bash", 0),
+        ("solve nowhere.toml", 2),
+    ] {
+        for format in ["text", "json"] {
+            // Nobody ever reads what is printed, whichever stream it goes to.
+            let [out, err] = [(); 2].map(|()| std::io::pipe().unwrap().1);
+            let mut run = command(at, line.split(' ').chain(["--format", format]));
+            let ended = run.stdout(out).stderr(err).status().unwrap();
+            assert_eq!(ended.code(), Some(code), "{line} --format {format}");
+        }
+    }
+    for file in [
+        "a.xml",
+        "a/report.html",
+        "s/report.json",
+        "c/junit.xml",
+        "p",
+        "v/manifest.json",
+        "g",
+    ] {
+        assert!(at.join(file).is_file(), "{file}");
+    }
+}
+
 #[test]
 fn a_typo_is_told_what_was_meant() {
     let folder = fixtures();

@@ -446,7 +446,11 @@ pub fn read_line_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn text(bytes: Vec<u8>) -> io::Result<String> {
+/// A text, without the byte order mark that some editors begin it with.
+fn text(mut bytes: Vec<u8>) -> io::Result<String> {
+    if bytes.starts_with(b"\xEF\xBB\xBF") {
+        bytes.drain(..3);
+    }
     String::from_utf8(bytes)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is no text in UTF-8"))
 }

@@ -7,11 +7,13 @@
 #![allow(clippy::result_large_err)]
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use specgap_base::typed::{self, Refused};
 use specgap_number::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A text in JSON as a type, and whether nothing follows it.
 pub type InJson<T> = Result<(T, Result<(), serde_json::Error>), Refused<serde_json::Error>>;
@@ -23,12 +25,46 @@ pub fn file_in_toml(text: &str) -> Result<File, Refused<toml::de::Error>> {
 
 /// Reads a problem file in JSON.
 pub fn file_in_json(text: &str) -> InJson<File> {
-    typed::json(text)
+    fields_in_json(text)
 }
 
 /// Reads the table `draft` of a problem file in JSON.
 pub fn draft_in_json(text: &str) -> InJson<DraftTable> {
-    typed::json(text)
+    fields_in_json(text)
+}
+
+fn fields_in_json<T: DeserializeOwned>(text: &str) -> InJson<T> {
+    typed::json(text).map(|(Fields(table), rest)| (table, rest))
+}
+
+/// A table by the names of its fields. By itself a type is read from a list of values too, which
+/// nobody means.
+struct Fields<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ByName<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ByName<T> {
+            type Value = Fields<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with named fields")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Fields<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields)).map(Fields)
+            }
+        }
+        deserializer.deserialize_map(ByName(PhantomData))
+    }
+}
+
+/// A field that is such a table, or is not there.
+fn fields<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let table = Option::<Fields<T>>::deserialize(deserializer)?;
+    Ok(table.map(|Fields(table)| table))
 }
 
 /// A number as it stands in a file: a float, an integer, or text that is an
@@ -110,12 +146,16 @@ pub struct File {
     /// n, from 1 to 64; of a block problem K.
     pub drafts: Option<i64>,
     /// The draft law.
+    #[serde(default, deserialize_with = "fields")]
     pub draft: Option<DraftTable>,
     /// A token tree, in place of `target` and `draft`.
+    #[serde(default, deserialize_with = "fields")]
     pub block: Option<BlockTable>,
     /// What is expected, and where that comes from.
+    #[serde(default, deserialize_with = "fields")]
     pub expected: Option<ExpectedTable>,
     /// A rule of another program, which `verify` sums.
+    #[serde(default, deserialize_with = "fields")]
     pub rule: Option<RuleTable>,
 }
 
@@ -145,6 +185,7 @@ pub struct DraftTable {
     /// For `explicit`: the probability of each tuple.
     pub probabilities: Option<Vec<Number>>,
     /// For `composed`: what the law is made of.
+    #[serde(default, deserialize_with = "fields")]
     pub law: Option<LawTable>,
     /// For `stratified`: whether a token across the cut between two strata is drafted at most
     /// `once`, as it is if this is absent, or the strata are `independent`.
@@ -242,6 +283,7 @@ pub struct ExpectedTable {
     /// Of a block problem: the value of Lemma 5.1.
     pub lemma_5_1: Option<Number>,
     /// Of a block problem: what SpecTr-GBV comes to.
+    #[serde(default, deserialize_with = "fields")]
     pub spectr_gbv: Option<SpecTrGbvTable>,
 }
 

@@ -3,7 +3,7 @@
 use super::composed::composition;
 use super::entries::{
     distribution, in_range, missing, needed, out_of_range, rational, refuse, same_length,
-    unexpected,
+    unexpected, wrong_number,
 };
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
@@ -163,8 +163,8 @@ fn build_scheme(
                 return Err(ProblemError::MoreDraftsThanTokens(drafts, vocab, name).into());
             }
             if let Some(only) = name.entry().only.filter(|&only| only != drafts) {
-                let limit = format!("{only}..={only} for scheme {name}");
-                return Err(out_of_range("drafts", drafts, limit));
+                let wanted = format!("{only} for scheme {name}");
+                return Err(wrong_number("drafts", drafts, wanted));
             }
             Ok(make(draft, drafts))
         }
@@ -172,8 +172,8 @@ fn build_scheme(
             let rows = needed(table.qs, "draft.qs", "list one distribution a draft")?;
             if rows.len() != drafts {
                 let field = "number of distributions in draft.qs";
-                let limit = format!("{drafts}..={drafts}, the number of drafts");
-                return Err(out_of_range(field, rows.len(), limit));
+                let wanted = format!("{drafts}, the number of drafts");
+                return Err(wrong_number(field, rows.len(), wanted));
             }
             let rows = rows
                 .iter()
@@ -195,8 +195,8 @@ fn build_scheme(
             let most = law.most();
             let law = make(vocab, law)?;
             if most != drafts {
-                let limit = format!("{most}..={most}, the most that draft.law can draft");
-                return Err(out_of_range("drafts", drafts, limit));
+                let wanted = format!("{most}, the most that draft.law can draft");
+                return Err(wrong_number("drafts", drafts, wanted));
             }
             Ok(law)
         }

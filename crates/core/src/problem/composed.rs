@@ -2,6 +2,7 @@
 
 use super::entries::{
     distribution, in_range, missing, needed, out_of_range, rational, same_length, unexpected,
+    wrong_number,
 };
 use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
 use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
@@ -238,10 +239,10 @@ fn one_part(
     let mut parts = parts(of, field, around)?;
     match (parts.pop(), parts.len()) {
         (Some(part), 0) => Ok(part),
-        (_, more) => Err(out_of_range(
+        (_, more) => Err(wrong_number(
             format!("number of parts in {field}.of"),
             more + 1,
-            "1..=1; put several into one union or mixture",
+            "1; put several into one union or mixture",
         )),
     }
 }

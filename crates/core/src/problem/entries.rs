@@ -46,7 +46,16 @@ pub(super) fn out_of_range(
     value: impl ToString,
     limit: impl Into<String>,
 ) -> FieldError {
-    FieldError::Range(field.into(), value.to_string(), limit.into())
+    wrong_number(field, value, format!("in {}", limit.into()))
+}
+
+/// Refuses a number of which one value fits.
+pub(super) fn wrong_number(
+    field: impl Into<String>,
+    value: impl ToString,
+    wanted: impl Into<String>,
+) -> FieldError {
+    FieldError::Range(field.into(), value.to_string(), wanted.into())
 }
 
 /// Refuses a list that has not `wanted` entries, which is `number`.
@@ -60,8 +69,7 @@ pub(super) fn same_length(
         return Ok(());
     }
     let field = format!("number of entries of {field}");
-    let limit = format!("{wanted}..={wanted}, {number}");
-    Err(out_of_range(field, entries, limit))
+    Err(wrong_number(field, entries, format!("{wanted}, {number}")))
 }
 
 pub(super) fn in_range(
@@ -73,7 +81,10 @@ pub(super) fn in_range(
     usize::try_from(value)
         .ok()
         .filter(|value| (low..=high).contains(value))
-        .ok_or_else(|| out_of_range(field, value, format!("{low}..={high}")))
+        .ok_or_else(|| match low == high {
+            true => wrong_number(field, value, low.to_string()),
+            false => out_of_range(field, value, format!("{low}..={high}")),
+        })
 }
 
 /// A single number, exactly.

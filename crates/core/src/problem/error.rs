@@ -41,8 +41,8 @@ pub enum FieldError {
     /// A field that does not belong: the field; what to do.
     #[error("{0} does not belong here; {1}")]
     Unexpected(Cow<'static, str>, String),
-    /// A whole number out of range: the field; what it is; what it may be.
-    #[error("{0} is {1}; it must be in {2}")]
+    /// A number that may not be: the field; what it is; what it must be.
+    #[error("{0} is {1}; it must be {2}")]
     Range(String, String, String),
     /// A list with nothing in it: the field.
     #[error("{0}: the list is empty; give at least one entry")]

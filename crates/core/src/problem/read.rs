@@ -125,14 +125,31 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
 /// # Errors
 /// [`FieldError`] names field, entry and limit.
 pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
-    build(whole(tables::file_in_json(text))?)
+    build(whole(text, tables::file_in_json)?)
 }
 
 /// Returns what a whole text in JSON says.
-pub(super) fn whole<T>(read: InJson<T>) -> Result<T, FieldError> {
-    let (table, rest) = read.map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
+pub(super) fn whole<T>(text: &str, read: fn(&str) -> InJson<T>) -> Result<T, FieldError> {
+    let (table, rest) = read(text).map_err(|refused| {
+        let error = &refused.error;
+        let message = not_finite(text, error.line(), error.column());
+        syntax(&refused.path, message.unwrap_or_else(|| flatten(error)))
+    })?;
     rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
     Ok(table)
+}
+
+/// Says what programs write for numbers that JSON has not, where one stands at this place, with or
+/// without its sign before it.
+fn not_finite(text: &str, line: usize, column: usize) -> Option<String> {
+    let row = text.lines().nth(line.checked_sub(1)?)?;
+    let from = row.get(column.checked_sub(1)?..)?;
+    let word = ["NaN", "Infinity"]
+        .into_iter()
+        .find(|word| from.trim_start_matches('-').starts_with(word))?;
+    Some(format!(
+        "{word} at line {line} column {column}: JSON has no such number, and numbers have to be finite"
+    ))
 }
 
 fn syntax(path: &str, message: String) -> FieldError {

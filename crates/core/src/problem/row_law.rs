@@ -2,7 +2,7 @@
 
 use super::build::build_tuples;
 use super::composed::composition;
-use super::entries::{missing, out_of_range, unexpected};
+use super::entries::{missing, unexpected, wrong_number};
 use super::read::whole;
 use super::{FieldError, MAX_DRAFTS, ProblemError};
 use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName, TuplesToLaw};
@@ -43,7 +43,7 @@ impl RowLaw {
     /// # Errors
     /// [`FieldError`]: no such table, another scheme, or rows of q in it.
     pub fn parse_json(text: &str) -> Result<Self, FieldError> {
-        let table = whole(tables::draft_in_json(text))?;
+        let table = whole(text, tables::draft_in_json)?;
         let cure = || {
             let names = SchemeName::ALL.into_iter();
             let names = names.filter(|one| !matches!(one.entry().made_of, MadeOf::OneDraft(_)));
@@ -107,12 +107,12 @@ impl RowLaw {
     /// is another ([`Self::takes`]).
     pub fn on(&self, vocab: usize, rows: &[Vec<f64>]) -> Result<Arc<dyn DraftScheme>, FieldError> {
         if !self.takes(rows.len()) {
-            let limit = match self.0 {
-                Kind::Composed(_) | Kind::Named(..) => "1..=1".to_owned(),
-                Kind::Independent => format!("1..={MAX_DRAFTS}"),
-                Kind::Tuples(..) => "0..=0".to_owned(),
+            let wanted = match self.0 {
+                Kind::Composed(_) | Kind::Named(..) => "1".to_owned(),
+                Kind::Independent => format!("in 1..={MAX_DRAFTS}"),
+                Kind::Tuples(..) => "0".to_owned(),
             };
-            return Err(out_of_range("number of rows of q", rows.len(), limit));
+            return Err(wrong_number("number of rows of q", rows.len(), wanted));
         }
         if let Kind::Named(name, drafts, _) = &self.0
             && let MadeOf::OneDraft(make) = name.entry().made_of
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(law.inside_exact(&[1]), Rational::new(2.into(), 3.into()));
         assert_eq!(
             listed.on(2, &rows).unwrap_err().to_string(),
-            "number of rows of q is 2; it must be in 0..=0"
+            "number of rows of q is 2; it must be 0"
         );
         // A part alone that draws as a law of the table does is that law, with its rules.
         let part =

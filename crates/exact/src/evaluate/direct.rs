@@ -2,18 +2,37 @@
 
 use super::Outcome;
 use super::enclosure::enclose;
-use super::method::{Limits, Method, MethodRun, count};
+use super::method::{LEVEL_WIDTH, Limits, Method, MethodRun, count};
 use specgap_core::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
 };
 use specgap_core::problem::Problem;
-use specgap_core::scheme::Scores;
+use specgap_core::scheme::{SchemeName, Scores};
 use std::time::Instant;
 
-/// Says why a problem is too large for the flow, if it is.
-pub(super) fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
+/// The level rule's answer for strata whose flow would be long.
+pub(super) fn level_first(problem: &Problem, limits: &Limits) -> Option<MethodRun> {
+    (is_stratified(problem) && set_entries(problem) > limits.flow_entries_beside_level)
+        .then(|| level(problem))
+}
+
+pub(super) fn is_stratified(problem: &Problem) -> bool {
+    [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT].contains(&problem.scheme().name())
+}
+
+/// Entries of the merged sets.
+fn set_entries(problem: &Problem) -> f64 {
+    problem.scheme().set_count() * problem.drafts() as f64
+}
+
+/// Says why a problem is too large for the flow, if it is, or for one beside the level rule.
+pub(super) fn flow_obstacle(
+    problem: &Problem,
+    limits: &Limits,
+    level: Option<&MethodRun>,
+) -> Option<String> {
     let scheme = problem.scheme();
-    let entries = scheme.set_count() * problem.drafts() as f64;
+    let entries = set_entries(problem);
     let operations = scheme.set_law_cost().max(match scheme.tuple_count() {
         few if few <= limits.coupling_entries => few,
         _ => scheme.set_check_cost(),
@@ -25,11 +44,20 @@ pub(super) fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String
             limits.flow_entries
         ));
     }
-    (operations > limits.law_operations).then(|| {
-        format!(
+    if operations > limits.law_operations {
+        return Some(format!(
             "deriving and checking the law of the sets takes {operations:.1e} operations; the \
              limit is {:.1e}",
             limits.law_operations
+        ));
+    }
+    let width = level?.rate()?.width();
+    (width <= LEVEL_WIDTH).then(|| {
+        format!(
+            "{} set entries exceed the limit of {} where level-rule encloses alpha* as narrowly \
+             as {LEVEL_WIDTH:e}; here its width is {width:.1e}",
+            count(entries),
+            limits.flow_entries_beside_level
         )
     })
 }

@@ -16,6 +16,8 @@ pub struct Limits {
     pub minilp_variables: f64,
     /// Entries of the merged sets for the maximum flow.
     pub flow_entries: f64,
+    /// The same where the level rule encloses alpha\* within [`LEVEL_WIDTH`].
+    pub flow_entries_beside_level: f64,
     /// Operations for the law of the merged sets, and for checking it.
     pub law_operations: f64,
     /// Vocabulary for the submodular minimiser.
@@ -30,12 +32,16 @@ impl Default for Limits {
             highs_variables: 20_000.0,
             minilp_variables: 2_500.0,
             flow_entries: 4.0e7,
+            flow_entries_beside_level: 4.0e4,
             law_operations: 4.0e9,
             submodular_vocab: 64,
             coupling_entries: 20_000.0,
         }
     }
 }
+
+/// How narrow an enclosure by the level rule is that stands for a long maximum flow.
+pub(super) const LEVEL_WIDTH: f64 = 1e-9;
 
 /// The methods by their names in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,10 @@
 //! skipped, with the reason.
 
 use super::agreement::{Agreement, too_wide};
-use super::direct::{enumerate, flow_obstacle, formula, level, minimise, scan, two_scores};
+use super::direct::{
+    enumerate, flow_obstacle, formula, is_stratified, level, level_first, minimise, scan,
+    two_scores,
+};
 use super::expectation::{Expectation, Wanted};
 use super::method::{Limits, Method, MethodRun};
 use super::proof::{Basis, Proof, statement};
@@ -108,7 +111,8 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
 
     let mut proved: Option<(Certified<Known>, Proof)> = None;
     let mut instance = None;
-    let obstacle = flow_obstacle(problem, limits);
+    let early = level_first(problem, limits);
+    let obstacle = flow_obstacle(problem, limits, early.as_ref());
     if obstacle.is_none() {
         let started = Instant::now();
         let solved = flow::solve(problem);
@@ -149,11 +153,9 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(two_scores(problem));
     methods.push(formula(problem));
     methods.push(minimise(problem, limits));
-    let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
     let has_flow = proved.is_some();
-    if !has_flow && strata.contains(&problem.scheme().name()) {
-        methods.push(level(problem));
-    }
+    let is_needed = !has_flow && is_stratified(problem);
+    methods.extend(early.or_else(|| is_needed.then(|| level(problem))));
 
     let (rate, proof) = match proved {
         Some((rate, proof)) => (sharpen(rate.into_inner(), &methods), proof),
@@ -330,6 +332,53 @@ mod tests {
         let limit = solution.limit.as_deref().unwrap_or_default();
         assert!(limit.contains("wider than 1e-6"), "{limit}");
         assert_eq!(serde_json::to_value(&solution).unwrap()["limit"], limit);
+    }
+
+    /// Three strata of 180 tokens are 1e5 sets: a flow of many seconds, where the level rule takes
+    /// one. What is small is solved by both.
+    #[test]
+    fn strata_are_cross_checked_by_a_flow_while_it_is_short() {
+        let limits = Limits::default();
+        let row = |vocab: u16| -> Vec<f64> {
+            let total = f64::from(vocab) * f64::from(vocab + 1) / 2.0;
+            (1..=vocab).map(|x| f64::from(x) / total).collect()
+        };
+        let of = |vocab: u16, straddle| {
+            let law = Stratified::new(Draft::new(&row(vocab)).unwrap(), 3, straddle);
+            let target = Target::new(&vec![1.0 / f64::from(vocab); vocab.into()]).unwrap();
+            Problem::new("strata", target, law).unwrap()
+        };
+        let flow = |solution: &Solution| {
+            let run = solution
+                .methods
+                .iter()
+                .find(|run| run.method == Method::MaxFlow);
+            run.unwrap().outcome.reason().map(str::to_owned)
+        };
+        let small = solve(&of(30, Straddle::Once), &limits);
+        assert_eq!(flow(&small), None);
+        let large = solve(&of(180, Straddle::Once), &limits);
+        let reason = flow(&large).unwrap_or_default();
+        assert!(
+            reason.contains("the limit of 40000 where level-rule"),
+            "{reason}"
+        );
+        let rate = &large.optimal_acceptance_rate;
+        assert!(rate.width() < 1e-9 && large.is_ok(), "{rate:?}");
+        // The flow says the same, where it is let.
+        let patient = Limits {
+            flow_entries_beside_level: 1e7,
+            ..limits
+        };
+        let few = of(60, Straddle::Once);
+        let hasty = Limits {
+            flow_entries_beside_level: 0.0,
+            ..limits
+        };
+        let [long, short] = [patient, hasty].map(|limits| solve(&few, &limits));
+        assert!(flow(&long).is_none() && flow(&short).is_some());
+        let [long, short] = [long, short].map(|solution| solution.optimal_acceptance_rate);
+        assert!(short.lower() <= long.value() && long.value() <= short.upper());
     }
 
     /// Recursive rejection of 60 drafts over strata has 2^59 histories, which are not summed.

@@ -1,4 +1,5 @@
-//! llama.cpp's server: responses of `/completion` with `n_probs`.
+//! llama.cpp's server: responses of `/completion` with `n_probs`, and of `/v1/chat/completions` with
+//! `top_logprobs`.
 //!
 //! Shapes of `completion_token_output` in `tools/server/server-task.cpp`.
 
@@ -7,6 +8,7 @@ use super::json::LogProb;
 use super::lists::{Counts, Origin, Text, Vocabulary, listed, row};
 use super::options::Request;
 use super::texts::{InText, Record};
+use super::vllm::the_one;
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
@@ -21,12 +23,24 @@ pub(super) struct Response {
     stop: Option<bool>,
     generation_settings: Option<Settings>,
     completion_probabilities: Option<Vec<Entry>>,
+    object: Option<String>,
+    choices: Option<Vec<Choice>>,
     timings: Option<Timings>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Settings {
     temperature: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    logprobs: Option<ChoiceLogprobs>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChoiceLogprobs {
+    content: Option<Vec<Entry>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,7 +70,9 @@ struct TopProb {
     prob: f64,
 }
 
+/// Where a completion has its rows, and where a chat.
 const FIELD: &str = "completion_probabilities";
+const CHAT: &str = "choices[0].logprobs.content";
 
 impl Record for Response {
     fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
@@ -75,11 +91,15 @@ impl Record for Response {
         request: &Request,
         vocabulary: &mut Vocabulary,
     ) -> Result<Text, Fault> {
-        if self.stop == Some(false) {
-            return Err(Fault::new(
-                "stop",
-                "is false: this is a chunk of a stream; ask with \"stream\": false",
-            ));
+        let of_chat = (self.object).is_some_and(|object| object.ends_with(".chunk"));
+        if self.stop == Some(false) || of_chat {
+            let (field, what) = match of_chat {
+                true => ("object", "says so"),
+                false => ("stop", "is false"),
+            };
+            let message =
+                format!("{what}: this is a chunk of a stream; ask with \"stream\": false");
+            return Err(Fault::new(field, message));
         }
         if self.timings.is_some_and(|timings| timings.draft_n > 0) {
             return Err(Fault::new(
@@ -88,16 +108,26 @@ impl Record for Response {
                  come from drafts; score the text with speculation off",
             ));
         }
-        let entries = self.completion_probabilities.ok_or_else(|| {
+        let none = |field, ask: &str| {
             Fault::new(
-                FIELD,
-                "is missing: there are no rows here; ask with \"n_probs\": K",
+                field,
+                format!("is missing: there are no rows here; ask with {ask}"),
             )
-        })?;
+        };
+        let (field, entries) = match (self.completion_probabilities, self.choices) {
+            (Some(entries), _) => (FIELD, entries),
+            (None, Some(choices)) => {
+                let logprobs = the_one("choices", choices)?.logprobs;
+                let content = logprobs.and_then(|logprobs| logprobs.content);
+                let ask = "\"logprobs\": true, \"top_logprobs\": K";
+                (CHAT, content.ok_or_else(|| none(CHAT, ask))?)
+            }
+            (None, None) => return Err(none(FIELD, "\"n_probs\": K")),
+        };
         let after = entries.iter().any(|entry| entry.top_probs.is_some());
         if token.is_some() && entries.len() != 1 {
             return Err(Fault::new(
-                FIELD,
+                field,
                 format!(
                     "has {} entries where the record names one token; ask with \"n_predict\": 1",
                     entries.len()
@@ -106,7 +136,7 @@ impl Record for Response {
         }
         let mut rows = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
-            let here = |name: &str| format!("{FIELD}[{index}]{name}");
+            let here = |name: &str| format!("{field}[{index}]{name}");
             let token = match token {
                 Some(token) => {
                     (vocabulary.number(token)).map_err(|message| Fault::new("token", message))?
@@ -157,7 +187,7 @@ impl Record for Response {
         Ok(Text {
             origin: Origin::Generated,
             rows,
-            token_field: FIELD,
+            token_field: field,
             temperature_applied: match after {
                 true => temperature
                     .filter(|&t| t > 0.0)

@@ -27,6 +27,7 @@ pub(super) struct Response {
     object: Option<String>,
     choices: Option<Vec<Choice>>,
     outputs: Option<Vec<Output>>,
+    output: Option<Vec<Item>>,
     prompt_token_ids: Option<Vec<i64>>,
     prompt_logprobs: Option<Rows>,
     metrics: Option<Metrics>,
@@ -59,6 +60,17 @@ struct Content {
 struct Top {
     token: String,
     logprob: LogProb,
+}
+
+/// An item of `output` in a response of `/v1/responses`.
+#[derive(Debug, Deserialize)]
+struct Item {
+    content: Option<Vec<Part>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Part {
+    logprobs: Option<Vec<Content>>,
 }
 
 /// One sequence of a `RequestOutput`.
@@ -264,6 +276,9 @@ impl Record for Response {
             None => None,
             Some(outputs) => Some(the_one("outputs", outputs)?),
         };
+        let items = self.output.unwrap_or_default().into_iter();
+        let parts = items.filter_map(|item| item.content).flatten();
+        let responses: Vec<_> = parts.filter_map(|part| part.logprobs).collect();
         // Who asks for the prompt's logprobs scores a text that is written already.
         let scored = match (self.prompt_logprobs, choice.prompt_logprobs) {
             (Some(rows), _) => Some(("prompt_logprobs", rows)),
@@ -287,6 +302,10 @@ impl Record for Response {
         } else if let Some(logprobs) = choice.logprobs {
             let rows = logprobs.rows(choice.token_ids, vocabulary)?;
             (Origin::Generated, rows, "choices[0].logprobs", true)
+        } else if !responses.is_empty() {
+            let content = the_one(RESPONSES, responses)?;
+            let rows = chat_rows(RESPONSES, content, vocabulary)?;
+            (Origin::Generated, rows, RESPONSES, true)
         } else if let Some(output) = output {
             let rows = output.rows(vocabulary)?;
             (Origin::Generated, rows, "outputs[0].token_ids", true)
@@ -312,8 +331,11 @@ impl Record for Response {
     }
 }
 
+/// Where `/v1/responses` has its rows.
+const RESPONSES: &str = "output[].content[].logprobs";
+
 /// The only entry of a list.
-fn the_one<T>(field: &str, entries: Vec<T>) -> Result<T, Fault> {
+pub(super) fn the_one<T>(field: &str, entries: Vec<T>) -> Result<T, Fault> {
     let count = entries.len();
     let mut entries = entries.into_iter();
     match (entries.next(), count) {
@@ -406,7 +428,7 @@ impl ChoiceLogprobs {
         vocabulary: &mut Vocabulary,
     ) -> Result<Vec<(u32, List)>, Fault> {
         let rows = match self.content {
-            Some(content) => chat_rows(content, vocabulary)?,
+            Some(content) => chat_rows("choices[0].logprobs.content", content, vocabulary)?,
             None => self.completion_rows(vocabulary)?,
         };
         if let Some(ids) = ids
@@ -482,12 +504,13 @@ impl ChoiceLogprobs {
 }
 
 fn chat_rows(
+    field: &str,
     content: Vec<Content>,
     vocabulary: &mut Vocabulary,
 ) -> Result<Vec<(u32, List)>, Fault> {
     let rows = content.into_iter().enumerate();
     rows.map(|(index, entry)| {
-        let here = || format!("choices[0].logprobs.content[{index}]");
+        let here = || format!("{field}[{index}]");
         if entry.top_logprobs.is_empty() {
             return Err(Fault::new(
                 format!("{}.top_logprobs", here()),

@@ -46,7 +46,7 @@ pub use lengths::{
     AboveFewest, AlongText, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen,
     ChosenPolicy, DecidedOn, Drafts, EntropyBound, EqualWeights, FAMILIES, Family, Faster,
     FewestCalls, GroupApart, LENGTH_SCHEMA, LengthReport, LengthSettings, Longer, OfGroup,
-    Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts, measure_lengths,
+    Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts, SeveralRounds, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};

@@ -3,7 +3,7 @@
 use super::super::position::TextPosition;
 use super::super::timings::Timings;
 use super::coins::{TextCoins, Unlisted, coins};
-use super::data::{Bound, Bounds, EntropyBound};
+use super::data::{Bound, Bounds, EntropyBound, SeveralRounds};
 use super::drafts::Drafts;
 use super::measure::Measurement;
 use super::outcome::{Group, Played};
@@ -23,8 +23,16 @@ impl Measurement<'_> {
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
         let blind = |verifier| Some(self.coin_blind(timings.filter(|_| !self.is_wide)?, verifier));
+        let fewest_calls = self.fewest_calls(played);
+        let by_length = fewest_calls.iter().filter_map(|row| {
+            Some(SeveralRounds {
+                length: row.most?,
+                tokens_per_call: row.tokens_per_call,
+            })
+        });
         Bounds {
-            fewest_calls: self.fewest_calls(played),
+            several_rounds: by_length.collect(),
+            fewest_calls,
             oracle: oracle(TextCoins::oracle_calls),
             oracle_to_the_end: oracle(TextCoins::oracle_calls_to_the_end),
             coin_blind: blind(ChainRule::TOKEN),

@@ -378,6 +378,17 @@ pub struct FewestCalls {
     pub above: Vec<AboveFewest>,
 }
 
+/// The most tokens a call of any lossless rule of one path, over all rounds of a text, with so
+/// many drafts a round: that of [`FewestCalls`] by its length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeveralRounds {
+    /// K: the most drafts of a round.
+    pub length: u64,
+    /// N / least calls.
+    pub tokens_per_call: Estimate,
+}
+
 /// A rule that drafts a fixed number of tokens, against the least calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -399,6 +410,9 @@ pub struct Bounds {
     /// for as the most drafts of a round, and last without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fewest_calls: Vec<FewestCalls>,
+    /// The tokens a call of these, by length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub several_rounds: Vec<SeveralRounds>,
     /// Of every policy with token verification, also of one who knows the text and the coins.
     pub oracle: Bound,
     /// The oracle's own rounds, where a text's last token is always the target's.

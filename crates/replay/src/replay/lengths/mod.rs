@@ -23,7 +23,7 @@ mod settings;
 pub use data::{
     AboveFewest, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen, ChosenPolicy,
     EntropyBound, EqualWeights, Faster, FewestCalls, GroupApart, LENGTH_SCHEMA, LengthReport,
-    Longer, OfGroup, Parameter, PolicyResult, RolloutsRead, RoundStarts,
+    Longer, OfGroup, Parameter, PolicyResult, RolloutsRead, RoundStarts, SeveralRounds,
 };
 pub use drafts::Drafts;
 pub use measure::measure_lengths;
