@@ -37,7 +37,26 @@ impl MergeArgs {
             return Ok(None);
         }
         self.results.refuse_of_gap(self.incomplete)?;
+        self.are_of_one_command()?;
         parts::together(&self.parts).map(Some)
+    }
+
+    /// Refuses summaries of `gap` among parts of another command.
+    fn are_of_one_command(&self) -> Result<(), CliError> {
+        let [part, other] =
+            [true, false].map(|is| self.parts.iter().find(|path| parts::is_part(path) == is));
+        let (Some(part), Some(other)) = (part, other) else {
+            return Ok(());
+        };
+        read(other)?;
+        Err(CliError::input(
+            other,
+            format!(
+                "is a summary of specgap gap, and {} a part of {}: merge those of one command",
+                part.display(),
+                parts::command(part)?
+            ),
+        ))
     }
 }
 
@@ -101,7 +120,7 @@ fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
 /// The most bytes of a summary, which has some for every token of a text.
 const LARGEST: u64 = 1 << 36;
 
-pub(super) fn read(path: &Path) -> Result<Summary, CliError> {
+fn read(path: &Path) -> Result<Summary, CliError> {
     let text = read_text(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
     Summary::from_json(&text).map_err(|error| {
         CliError::input(path, other_file(&text).unwrap_or_else(|| error.to_string()))

@@ -4,7 +4,6 @@
 //! the command once more, with what the parts have in place of what it would read.
 
 use super::colour::plain;
-use super::merge;
 use super::options::{Common, Format};
 use super::output::{CliError, write_whole};
 use super::overwrites::Touched;
@@ -167,6 +166,13 @@ pub(super) fn is_part(path: &Path) -> bool {
     read.is_ok() && begin == BEGIN.as_bytes()
 }
 
+/// Returns the command that wrote a part, by its name.
+pub(super) fn command(part: &Path) -> Result<String, CliError> {
+    let (head, _) = open(part)?;
+    let words: Vec<&str> = head.command.split_whitespace().take(2).collect();
+    Ok(words.join(" "))
+}
+
 /// A part, with what stands behind its line.
 fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
     let mut bytes = files::read(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
@@ -209,20 +215,6 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
     let mut rows = Kept::default();
     let mut counts: Option<Counted> = None;
-    let [part, other] = [true, false].map(|is| paths.iter().find(|path| is_part(path) == is));
-    if let (Some(part), Some(other)) = (part, other) {
-        merge::read(other)?;
-        let (head, _) = open(part)?;
-        let command: Vec<&str> = head.command.split_whitespace().take(2).collect();
-        return Err(CliError::input(
-            other,
-            format!(
-                "is a summary of specgap gap, and {} a part of {}: merge those of one command",
-                part.display(),
-                command.join(" ")
-            ),
-        ));
-    }
     for path in paths {
         let (head, bytes) = open(path)?;
         if let Some((first, other)) = heads.first() {

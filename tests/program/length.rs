@@ -130,7 +130,7 @@ fn the_shipped_log_gives_advice() {
     let line = format!("{} --cost-ratio 0.05", log.display());
     let run = length(folder.path(), &line).ok();
     run.out
-        .says("Draft 2 tokens a round with token verification: 1.40");
+        .says("Draft 2 tokens a round with token verification: 1.39");
     run.out.says("3 of the text's 400 tokens");
     let without = length(folder.path(), &log.display().to_string()).ok();
     without.out.says("depends on what a draft step costs");

@@ -255,11 +255,11 @@ impl Price {
     /// ```
     /// use specgap_core::tree::Price;
     /// let missing = Price::from_json("[[0], [1]]").unwrap_err();
-    /// assert!(missing.contains("tree --price"), "{missing}");
+    /// assert!(missing.contains("best-tree.price.json"), "{missing}");
     /// ```
     #[cfg(feature = "files")]
     pub fn from_json(text: &str) -> Result<Self, String> {
-        let cure = "give best-tree.price.json as specgap tree --price --out writes it";
+        let cure = "give best-tree.price.json, as specgap tree writes it at a price";
         let price: Self =
             serde_json::from_str(text).map_err(|error| format!("is no price: {error}; {cure}"))?;
         let rises = |row: &[f64]| row.len() > 1 && row.windows(2).all(|pair| pair[0] < pair[1]);

@@ -166,15 +166,7 @@ fn audited(
     }
     let refuted = falls.contains(&true) || numbers.is_some();
     let cause = led(&weighed, refuted, numbers, fits.is_some());
-    // One or two outcomes that the claim excludes are a finding, and tell no law.
-    let excluded_ones = hard_checks
-        .iter()
-        .filter(|check| ROWS.contains(&check.name.as_str()));
-    let excluded_ones = excluded_ones.map(|check| check.violations).sum::<u64>();
-    let cause = cause.filter(|(one, _)| {
-        excluded_ones > 2
-            || one.log - 3.0 * excluded_ones as f64 * IMPOSSIBLE.ln() >= weighed.needed()
-    });
+    let cause = cause.filter(|(one, _)| tells_a_law(&weighed, one, &hard_checks));
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -216,6 +208,16 @@ fn audited(
         ..said.report(opened, settings, command, &weighed)?
     };
     Ok(report)
+}
+
+/// Tells whether a law has more for it than one or two outcomes that the claim excludes: these are a finding by
+/// themselves, and each may count in three parts of its step.
+fn tells_a_law(weighed: &Weighed<'_>, one: &Candidate, checks: &[HardCheck]) -> bool {
+    let excluded = checks
+        .iter()
+        .filter(|check| ROWS.contains(&check.name.as_str()));
+    let excluded = excluded.map(|check| check.violations).sum::<u64>();
+    excluded > 2 || one.log - 3.0 * excluded as f64 * IMPOSSIBLE.ln() >= weighed.needed()
 }
 
 /// Says of a rule that nothing refutes it.
