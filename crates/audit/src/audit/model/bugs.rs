@@ -160,7 +160,7 @@ bugs! {
     "residual-not-updated" of independent; HONEST.keeps(Keeps::Ratio).corrects(Corrects::Residual),
         "each draft is tested with min(1, p/q), as if none before it had been refused",
         "take what a refused draft covers out of p before the next test: (p - q)+, normalised";
-    "residual-not-updated" of independent; HONEST.keeps(Keeps::Ratio).corrects(Corrects::Target),
+    "residual-never-taken" of independent; HONEST.keeps(Keeps::Ratio).corrects(Corrects::Target),
         "each draft is tested with min(1, p/q), as if none before it had been refused, and what \
         replaces all of them is drawn from p",
         "take what a refused draft covers out of p before the next test: (p - q)+, normalised";

@@ -447,6 +447,7 @@ fn named(bug: &'static str) -> &'static str {
         "sampled-drafts" => "draft-sampled",
         "lenient-acceptance" => "accepts-more",
         "greedy-acceptance" => "accepts-the-likeliest",
+        "residual-never-taken" => "residual-not-updated",
         "rejection-sampling" => "token",
         other => other,
     }
