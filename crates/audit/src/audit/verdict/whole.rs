@@ -163,9 +163,17 @@ fn audited(
     }
     if fits.is_some() {
         conclusion = Some(Conclusion::LosslessOther);
+    } else if may_fit.is_some() && !falls[1] {
+        // Nothing refutes a rule that loses nothing.
+        conclusion = Some(Conclusion::NotTheRule);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
-    let cause = led(&weighed, refuted, numbers, fits.is_some());
+    let cause = led(
+        &weighed,
+        refuted,
+        numbers,
+        fits.is_some() || may_fit.is_some(),
+    );
     let cause = cause.filter(|(one, _)| tells_a_law(&weighed, one, &hard_checks));
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
@@ -425,7 +433,9 @@ fn another(
         if open(&found, settings, positions, surprise.as_ref(), wanted).is_empty() {
             return Ok((Some(rule.to_string()), None));
         }
-        may_fit.get_or_insert(rule);
+        if is_less(&rule) {
+            may_fit.get_or_insert(rule);
+        }
     }
     Ok((None, may_fit))
 }
