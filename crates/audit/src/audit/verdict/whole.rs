@@ -110,17 +110,7 @@ fn audited(
     let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
-    let left_out = log
-        .metadata()
-        .not_comparable
-        .as_ref()
-        .map_or(0, |left| left.count);
-    let lost_rounds = log
-        .metadata()
-        .lost_rounds
-        .as_ref()
-        .map_or(0, |lost| lost.count);
-    let left_out = usize::try_from(left_out + lost_rounds).unwrap_or(usize::MAX);
+    let left_out = left_out(log);
     let mut open = open(
         &found,
         settings,
@@ -216,6 +206,14 @@ fn audited(
         ..said.report(opened, settings, command, &weighed)?
     };
     Ok(report)
+}
+
+/// Counts the positions that a recorder left out or lost.
+fn left_out(log: &Log) -> usize {
+    let said = log.metadata();
+    let counts = [&said.not_comparable, &said.lost_rounds]
+        .map(|one| one.as_ref().map_or(0, |one| one.count));
+    usize::try_from(counts.into_iter().sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 /// Tells whether a law has more for it than one or two outcomes that the claim excludes: these are a finding by
