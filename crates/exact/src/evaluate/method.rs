@@ -16,7 +16,7 @@ pub struct Limits {
     pub minilp_variables: f64,
     /// Entries of the merged sets for the maximum flow.
     pub flow_entries: f64,
-    /// The same where the level rule encloses alpha\* within [`LEVEL_WIDTH`].
+    /// The same where the level rule encloses alpha\* within 1e-9.
     pub flow_entries_beside_level: f64,
     /// Operations for the law of the merged sets, and for checking it.
     pub law_operations: f64,
