@@ -686,7 +686,7 @@ fn between_written(
         .map(|i| f64::from(i) * unit)
         .filter(|x| *x > low && *x < high);
     let written = written.map(|x| (part(x) * 1e6).round() / 1e6);
-    all.extend(written.collect::<Vec<f64>>());
+    all.extend(written);
     all.sort_unstable_by(f64::total_cmp);
     all.dedup();
     all

@@ -96,7 +96,7 @@ impl<'a> Weighed<'a> {
         let of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false));
         let of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true));
         weighed.of_outputs = of_outputs - texts;
-        let said = if found.shares_said { texts } else { 0.0 };
+        let said = if found.shares_said() { texts } else { 0.0 };
         weighed.by_numbers = noise.max(texts.max(rounds)).max(texts + rounds);
         weighed.of_rule = of_rule - weighed.by_numbers;
         weighed.but_for_numbers = (of_rule - noise.max(said)).max(of_outputs - said);
@@ -411,7 +411,7 @@ impl<'a> Weighed<'a> {
         // That requests share numbers is no finding where it is said.
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
-            .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said)
+            .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said())
             .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
             .collect();
         fired.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -799,7 +799,7 @@ pub(crate) fn open(
                 true => ", or --noise 0 if these rows are the engine's own",
                 false => "",
             };
-            let of = match found.alone < 1.0 {
+            let of = match found.shares_said() {
                 true => {
                     " of requests with a seed of their own (of those that share one, as is said, one text counts)"
                 }

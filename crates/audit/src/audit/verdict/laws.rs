@@ -77,11 +77,17 @@ pub(crate) struct Found {
     pub noise: Noise,
     /// Other passes of the models are among what may explain it.
     pub noises: bool,
-    /// Texts may share numbers, and the log or the options say that they do.
+    /// Texts may share numbers.
     pub shares: bool,
-    pub shares_said: bool,
     /// The share of texts whose numbers are their own, or stand for those of all that share them.
     pub alone: f64,
+}
+
+impl Found {
+    /// Tells whether the log or the options say that texts share numbers.
+    pub(crate) fn shares_said(&self) -> bool {
+        self.alone < 1.0
+    }
 }
 
 /// How a text goes: for each position, which text, which step and round of it.
@@ -353,7 +359,6 @@ impl<'a> Asked<'a> {
             noise: self.noise,
             noises: self.noises,
             shares: self.shares,
-            shares_said: self.shares && self.opened.requests.basis != "unknown",
             alone: self.opened.requests.alone(),
         };
         let mut came = vec![0.0; if lists { 0 } else { size }];
