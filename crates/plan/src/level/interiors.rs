@@ -235,7 +235,7 @@ impl Interior {
     /// The cells that may have tokens of p for their mass both of more and of less than a number.
     /// Cells go by p/q and tokens by p over mass, which are rounded: most often it is one cell.
     fn cells_at(&self, ratio: f64) -> Range<usize> {
-        let at = ratio * self.scale;
+        let at = (ratio * self.scale).max(0.0);
         let of = |ratio: f64| self.row.of(ratio) as u32;
         let (first, last) = (of(at * (1.0 + NEAR)), of(at * (1.0 - NEAR)));
         let begin = self.cells.partition_point(|cell| cell.last < first);

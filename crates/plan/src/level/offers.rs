@@ -89,12 +89,14 @@ fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
             cuts.swap(0, 1);
         }
         let above = from;
-        let inside = cuts.into_iter().filter(|&cut| cut < above && cut > to);
+        // Below 0 there are no ratios to part.
+        let is_inside = |cut: &f64| *cut < above && *cut > to && *cut >= 0.0;
+        let inside = cuts.into_iter().filter(is_inside);
         for to in inside.chain([to]) {
             // A ratio inside.
             let ratio = match from.is_finite() {
-                true => 0.5 * (from + to),
-                false => 2.0 * to.abs() + 1.0,
+                true => 0.5 * (from + to.max(0.0)),
+                false => 2.0 * to.max(0.0) + 1.0,
             };
             let value = |of: [f64; 2]| of[0] * ratio + of[1];
             let (here, most) = (value(part), value([m.of_p, m.of_q]));
@@ -460,5 +462,56 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
             over,
             certain,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::iid_tests::{KINDS, row, rows};
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// Whatever was refused, what is alive of a stratum is the sum over its tokens, one by one; also of
+    /// so many tokens that they lie in many cells.
+    #[test]
+    fn what_is_alive_is_the_sum_over_the_tokens() {
+        let mut rng = ChaCha8Rng::seed_from_u64(41);
+        let strata = Children::Strata(Straddle::Independent);
+        let mut bent = 0;
+        for kind in 0..KINDS {
+            for (vocab, children, levels) in [
+                (3, Children::Iid, Levels::ONE),
+                (701, Children::Iid, Levels::ONE),
+                (701, Children::Iid, Levels::FOUR),
+                (701, strata, Levels::ONE),
+                (701, strata, Levels::FOUR),
+            ] {
+                let (p, q) = (row(kind, vocab, &mut rng), row(kind, vocab, &mut rng));
+                let (p, q) = rows(&p, &q);
+                let both = (p.probabilities(), q.probabilities());
+                let rows = OfferedRows::of_rows(both, children, 3);
+                let mut offers = Offers::new(&rows, 3);
+                for weight in [1.0, 0.6, 1.0, 0.9, 0.2] {
+                    let nowhere = |_| Drafted {
+                        home: Home::Nowhere,
+                        at: [0.0; 2],
+                    };
+                    offers.offer(weight, levels, &nowhere);
+                    for (slot, alive) in offers.alive.iter().enumerate() {
+                        let inside = offers.domain(slot);
+                        let tokens = inside.p.iter().zip(inside.mass.iter());
+                        let by_hand: f64 = tokens.map(|(&p, &mass)| at(alive, [p, mass])).sum();
+                        let total = offers.totals[slot];
+                        // Steep stretches cancel.
+                        let steepest = alive.iter().fold(1.0, |most, one| one.of_q.abs().max(most));
+                        let apart = (total - by_hand).abs();
+                        assert!(apart < 1e-13 * steepest, "{kind}: {total} {by_hand}");
+                        bent += usize::from(alive.len() > 2);
+                    }
+                }
+            }
+        }
+        assert!(bent > 100, "{bent}");
     }
 }
