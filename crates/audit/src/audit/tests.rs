@@ -909,10 +909,14 @@ fn wrong_in_one_way(how: &str, rows: usize) -> Log {
     for (row, q) in target.iter().zip(&draft) {
         let [mut p, q] = [row, q].map(|row| softmax(row, 1.0));
         let largest = p[best(&p)];
-        match how {
-            "banned" => p = kept(&p, &|token| token != 1),
-            "cut" => p = kept(&p, &|token| p[token] >= 0.15 * largest),
-            _ => {}
+        let size = |what: &str| how.strip_prefix(what).map(|size| size.parse().unwrap());
+        if how == "banned" {
+            p = kept(&p, &|token| token != 1);
+        } else if let Some(size) = size("min-p ") {
+            p = kept(&p, &|token| p[token] >= size * largest);
+        } else if let Some(size) = size("top-k ") {
+            let above = |token: usize| p.iter().filter(|x| **x > p[token]).count() as f64;
+            p = kept(&p, &|token| above(token) < size);
         }
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x /= sum);
@@ -968,7 +972,11 @@ fn sizes_are_those_of_what_is_wrong() {
         assert!(low <= truth && truth <= high && high < 2.0 * low, "{fit:?}");
     };
     within(&cause("keeps", "accepts-more"), "share", 0.25);
-    within(&cause("cut", "target-cut"), "min_p", 0.15);
+    for size in [0.15, 0.17] {
+        let fit = cause(&format!("min-p {size}"), "target-cut");
+        within(&fit, "min_p", size);
+    }
+    assert_eq!(cause("top-k 7", "target-cut")["top_k"], 7);
     // One draft of probability 0 is a finding, and tells no law.
     let zero = audit("zero");
     assert_eq!(zero.conclusion, Conclusion::NotTheRule);

@@ -177,7 +177,7 @@ fn policies(needs: Needs, all: &[&Change]) -> Option<String> {
 pub(crate) fn of_tree(change: &Change) -> (bool, String) {
     let unit = match change.unit {
         specgap_statistics::advice::Unit::TokensPerCall => "tokens for each target call",
-        _ => "times the target's speed",
+        _ => "of the target's speed",
     };
     let number = format!("{} {unit}", plus_minus(&change.difference, 2));
     let than = change.from.split(',').next().unwrap_or_default();

@@ -161,7 +161,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
                 "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
                  choice{doubt}.{below}"
             ),
-            format!("On these it has {difference} more than {theirs}: {of_reference}."),
+            format!("On the same prompts that is {difference} more than {theirs}: {of_reference}."),
         ],
         false => [
             format!(

@@ -266,12 +266,37 @@ impl Families {
         all
     }
 
+    /// Cuts at all sizes that people write: where outcomes are certain, one of them excludes each neighbour
+    /// in a coarse grid.
+    pub(crate) fn finer(rule: Rule) -> Self {
+        let mut all = Self::default();
+        all.cuts("target-cut", true, |change| {
+            Law::Target(change, Place::Everywhere)
+        });
+        if rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
+            all.cuts("draft-cut", true, Law::Draft);
+        }
+        all
+    }
+
+    fn cuts(&mut self, name: &'static str, finer: bool, law: impl Fn(Change) -> Law) {
+        let hundredths = |from: u32, to: u32| {
+            let all = if finer { from..to } else { 0..0 };
+            all.map(|number| f64::from(number) / 100.0)
+        };
+        let more = if finer { 2..129 } else { 0..0 };
+        let top_k = TOP_K.into_iter().chain(more).map(Change::TopK);
+        let top_p = TOP_P.into_iter().chain(hundredths(30, 100));
+        let min_p = MIN_P.into_iter().chain(hundredths(1, 51));
+        self.add(name, top_k.map(&law));
+        self.add(name, top_p.map(Change::TopP).map(&law));
+        self.add(name, min_p.map(Change::MinP).map(&law));
+    }
+
     fn changes_of_p(&mut self, place: Place, cuts: usize, orders: usize) {
         let law = |change| Law::Target(change, place);
         self.add("temperature", FACTORS.map(Change::Temperature).map(law));
-        self.add("target-cut", TOP_K.map(Change::TopK).map(law));
-        self.add("target-cut", TOP_P.map(Change::TopP).map(law));
-        self.add("target-cut", MIN_P.map(Change::MinP).map(law));
+        self.cuts("target-cut", false, law);
         self.add("target-cut", FLOOR.map(Change::Floor).map(law));
         if cuts > 0 {
             let missing = if cuts > 1 { 0..4 } else { 0..1 };
@@ -354,9 +379,7 @@ impl Families {
         if drawn {
             let factors = FACTORS.into_iter().skip(1).map(Change::Temperature);
             self.add("draft-temperature", factors.map(Law::Draft));
-            self.add("draft-cut", TOP_K.map(Change::TopK).map(Law::Draft));
-            self.add("draft-cut", TOP_P.map(Change::TopP).map(Law::Draft));
-            self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
+            self.cuts("draft-cut", false, Law::Draft);
             self.add("draft-likeliest", [Law::Likeliest]);
             let own = tempered().chain(few(&TOP_K, 3).map(Change::TopK));
             let own: Vec<Change> = own.chain(few(&TOP_P, 2).map(Change::TopP)).collect();

@@ -104,6 +104,18 @@ impl<'a> Weighed<'a> {
         weighed
     }
 
+    /// Takes a law whose sizes were looked at more closely as it was found there.
+    pub(crate) fn sharpen(&mut self, finer: &Found) {
+        for one in Weighed::new(finer, self.rule, self.alpha).candidates {
+            let is_less = |own: &Candidate| own.name == one.name && own.log > one.log;
+            if one.name.ends_with("-cut") && !self.candidates.iter().any(is_less) {
+                self.candidates.retain(|own| own.name != one.name);
+                self.candidates.push(one);
+            }
+        }
+        self.candidates.sort_by(|a, b| b.log.total_cmp(&a.log));
+    }
+
     pub(crate) fn found(&self) -> &'a Found {
         self.found
     }

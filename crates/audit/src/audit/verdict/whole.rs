@@ -99,7 +99,7 @@ fn audited(
 ) -> Result<AuditReport, AuditError> {
     let log = opened.log;
     let found = Found::of(opened, settings, progress)?;
-    let weighed = Weighed::new(&found, opened.rule, settings.alpha);
+    let mut weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
     let broken = |name: &str| {
@@ -158,6 +158,10 @@ fn audited(
         conclusion = Some(Conclusion::NotTheRule);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
+    if refuted && fits.is_none() && may_fit.is_none() {
+        let finer = Asked::new(opened, settings, Families::finer(opened.rule));
+        weighed.sharpen(&finer.found(&|_| {})?);
+    }
     let cause = led(
         &weighed,
         refuted,
