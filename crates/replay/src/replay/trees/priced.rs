@@ -303,7 +303,7 @@ impl Measurement<'_> {
     fn priced_rows(&self, logs: &[Log], text: &Text) -> Result<Vec<PricedRow>, ReplayError> {
         let mut all = Vec::with_capacity(text.places.len());
         let most = HEAVIEST.max(self.settings.limits.branch);
-        self.texts.rows_along(logs, text, &mut |rows, token| {
+        self.texts.rows_along(logs, text, &mut |rows, token, _| {
             all.push(PricedRow::of(rows.target, rows.draft, token, most));
         })?;
         Ok(all)
@@ -864,7 +864,7 @@ mod tests {
                     let nodes = [0, 1 + text[0]];
                     let here = nodes.iter().zip(text).map(|(&node, token)| {
                         let [target, draft] = &model[node];
-                        trees.here(Rows { target, draft }, token).unwrap()
+                        trees.here(Rows { target, draft }, token, None).unwrap()
                     });
                     let here: Vec<_> = here.collect();
                     let tokens: Vec<TextToken<'_>> = here.iter().map(|one| one.token(0)).collect();
@@ -956,7 +956,7 @@ mod tests {
             .into_iter()
             .map(|(node, token): (usize, usize)| {
                 let [target, draft] = &model[node];
-                trees.here(Rows { target, draft }, token).unwrap()
+                trees.here(Rows { target, draft }, token, None).unwrap()
             })
             .collect();
         let tokens: Vec<TextToken<'_>> = here.iter().map(|here| here.token(0)).collect();
