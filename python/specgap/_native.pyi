@@ -11,6 +11,7 @@ __all__ = [
     "LogWriter",
     "Made",
     "Plan",
+    "Priced",
     "RowLaw",
     "Summary",
     "__version__",
@@ -173,6 +174,22 @@ class Plan:
     @property
     def vocabulary(self) -> int: ...
 
+@final
+class Priced:
+    def __new__(cls, text: str) -> Priced: ...
+    @property
+    def law(self) -> str: ...
+    @property
+    def limits(self) -> tuple[int, int]: ...
+    def draft_rows(
+        self,
+        rows: NDArray[np.float32],
+        law: str,
+        price: float,
+        depth: int,
+        chances: Sequence[float],
+        coins: _Floats,
+    ) -> list[tuple[list[int], list[float]]]: ...
 @final
 class RowLaw:
     def __new__(cls, json: str) -> RowLaw: ...

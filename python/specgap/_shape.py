@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._errors import Refused
 from ._rates import acceptance
+
+#: A tree as :func:`widths` or :func:`price` reads it.
+Shape = str | int | Sequence[int] | PathLike[str] | Mapping[str, Any]
 
 #: Children by depth; the first is no tree at all.
 TREES: tuple[tuple[int, ...], ...] = (
@@ -43,6 +50,21 @@ def widths(tree: str | int | Sequence[int]) -> tuple[int, ...] | None:
             f"tree: {tree!r} is none; give children by depth: 4, '4-2-1', (4, 2, 1), 'chain-4' or '2x3', or 'auto'"
         )
     return tuple(found)
+
+
+def price(tree: Shape) -> tuple[dict[str, Any], _native.Priced] | None:
+    """What ``specgap tree --price`` wrote, of its path or as it was read; none of a shape."""
+    read = tree
+    try:
+        if isinstance(tree, PathLike) or (isinstance(tree, str) and tree.endswith(".json")):
+            read = json.loads(Path(tree).read_text(encoding="utf-8"))
+        elif not isinstance(tree, Mapping):
+            return None
+        text = json.dumps(read)
+    except (OSError, TypeError, ValueError) as error:
+        raise Refused(f"tree: is not read: {error}; give best-tree.price.json of specgap tree --price") from None
+    checked = _native.Priced(text)
+    return cast(dict[str, Any], read), checked
 
 
 def threshold(tree: str) -> float | None:

@@ -53,7 +53,8 @@ except ModuleNotFoundError as error:
 from . import _native
 from ._errors import Refused
 from ._logs import LogWriter, PathLike
-from ._shape import Chooser, Times
+from ._shape import Chooser, Shape, Times
+from ._shape import price as _price
 from ._shape import widths as _widths
 from .record._rounds import PROCESSED
 from .rules import STRATA_LEVELS, TRAVERSAL, TRAVERSAL_4, shared_gumbel
@@ -315,6 +316,7 @@ class Speculative:
         widths: tuple[int, ...] | None,
         law: str,
         rule: str | Rule,
+        price: tuple[dict[str, Any], _native.Priced] | None,
         *,
         seed: int | None,
         record: PathLike | None,
@@ -326,6 +328,9 @@ class Speculative:
         self.draft, self.law, self.rule = draft, law, rule
         #: Of the next round; a chooser changes it between rounds.
         self.widths: tuple[int, ...] = () if widths is None else widths
+        #: What shapes trees by the draft's rows, where there is one; ``price["price"]`` may be set anew.
+        self.price: dict[str, Any] = price[0] if price else {}
+        self._priced = price[1] if price else None
         self._is_auto, self._chooser = widths is None, cast(Chooser | None, None)
         self._traversal, self._levels = _RULES[rule] if isinstance(rule, str) else (True, TRAVERSAL)
         self._seed, self._record, self._pack, self._streamer = seed, record, pack, streamer
@@ -334,13 +339,15 @@ class Speculative:
         self.texts = self.tokens = self.rounds = 0
         self._depths: list[int] = []
         #: Rounds of each tree.
-        self._trees: dict[tuple[int, ...], int] = {}
+        self._trees: dict[str, int] = {}
         self._seconds = dict.fromkeys(("prefill", "draft", "target", "rule", "rest"), 0.0)
 
     def _needed(self, nodes: int) -> int:
         """How many random numbers a round takes."""
         if self._traversal:
             return nodes + 1
+        if self._priced is not None:
+            return (len(self._levels[0]) + 1) * nodes + 1
         return len(self._levels[0]) * sum(self.widths) + len(self.widths) + 1
 
     @property
@@ -351,7 +358,7 @@ class Speculative:
     @property
     def stats(self) -> dict[str, Any]:
         """Texts, tokens, rounds, tokens a call, the share of rounds that kept a token at each depth,
-        rounds by tree, seconds by part."""
+        rounds by tree (at a price by its draft tokens), seconds by part."""
         at_least = np.cumsum(self._depths[::-1])[::-1][1:]
         return {
             "texts": self.texts,
@@ -359,7 +366,7 @@ class Speculative:
             "rounds": self.rounds,
             "tokens_per_call": self.tokens_per_call,
             "accepted_by_depth": [float(one) / max(self.rounds, 1) for one in at_least],
-            "trees": {"-".join(map(str, tree)) or "none": rounds for tree, rounds in self._trees.items()},
+            "trees": dict(self._trees),
             "seconds": dict(self._seconds),
         }
 
@@ -576,16 +583,18 @@ class _Text:
 
     def drafted(self) -> tuple[list[_Node], dict[int, list[int]], dict[int, Any]]:
         """Nodes, depth by depth; the path to each row; the draft's scores at rows with children."""
-        decoder, log = self.decoder, self.decoder._log
-        most = 1 + int(np.cumprod(decoder.widths).sum())
-        if len(self.q) < most:
-            self.q = np.zeros((most, self.size), dtype=np.float32)
+        decoder, log, priced = self.decoder, self.decoder._log, self.decoder._priced
         nodes: list[_Node] = []
+        chances = [1.0]
         paths: dict[int, list[int]] = {0: []}
         scores: dict[int, Any] = {}
         open_rows = [0]
-        depths = min(len(decoder.widths), self.most - len(self.whole) - 1)
-        for depth, width in enumerate(decoder.widths[:depths]):
+        widths = decoder.widths
+        if priced is not None:
+            levels, most = priced.limits
+            widths = (most,) * levels
+        depths = min(len(widths), self.most - len(self.whole) - 1)
+        for depth, width in enumerate(widths[:depths]):
             if depth:
                 logits = self.source.feed((), open_rows, [nodes[row - 1] for row in open_rows])
             else:
@@ -598,33 +607,43 @@ class _Text:
             is_law = here.max(dim=1).values > -torch.inf
             has_law = is_law.tolist()
             rows = torch.softmax(torch.where(is_law[:, None], here, 0.0), dim=1).cpu().numpy()
+            drawn: Sequence[tuple[Sequence[int], Sequence[float]]]
             if decoder.rule == _NOISE and self.sample:
-                drafts = np.full((len(rows), width), -1)
-                for own, q in zip(drafts, rows):
-                    tokens = shared_gumbel(q, q, self._noise(depth), width)[0]
-                    own[: len(tokens)] = tokens
-            else:
+                drawn = [(shared_gumbel(q, q, self._noise(depth), width)[0], (1.0,) * width) for q in rows]
+            elif priced is None:
                 drafts = _native.draft_rows(rows, width, self.law, self.coins.random((len(rows), width)))
+                drawn = [([token for token in one if token >= 0], (1.0,) * width) for one in drafts.tolist()]
+            else:
+                own, coins = [chances[row] for row in open_rows], self.coins.random((len(rows), width))
+                drawn = priced.draft_rows(rows, self.law, decoder.price["price"], depth, own, coins)
+            self._hold(1 + len(nodes))
             following: list[int] = []
-            for at, (row, tokens) in enumerate(zip(open_rows, drafts.tolist())):
+            for at, (row, (tokens, kept)) in enumerate(zip(open_rows, drawn)):
                 if not has_law[at]:
                     continue
                 self.q[row] = rows[at]
                 scores[row] = here[at]
                 seen: dict[int, int] = {}
-                for token in tokens:
-                    if token < 0:
-                        break
+                for token, chance in zip(tokens, kept):
                     mine = len(nodes) + 1
                     first = seen.setdefault(token, mine)
                     nodes.append(_Node(token, row, depth + 1, first))
                     paths[mine] = [*paths[row], token]
-                    if first == mine:
+                    chances.append(chance)
+                    # What is worth no more than the price has no child, so that its row is not asked for.
+                    if first == mine and (priced is None or chance > decoder.price["price"]):
                         following.append(mine)
             open_rows = following
             if not open_rows:
                 break
+        self._hold(1 + len(nodes))
         return nodes, paths, scores
+
+    def _hold(self, rows: int) -> None:
+        """Makes room for so many rows of the draft."""
+        if len(self.q) < rows:
+            more = np.zeros((rows - len(self.q), self.size), dtype=np.float32)
+            self.q = np.concatenate([self.q, more])
 
     def round(self) -> bool:
         """A tree, a pass, a path. False where the text ends."""
@@ -688,7 +707,10 @@ class _Text:
         decoder.rounds += 1
         decoder._depths += [0] * (len(path) + 1 - len(decoder._depths))
         decoder._depths[len(path)] += 1
-        decoder._trees[decoder.widths] = decoder._trees.get(decoder.widths, 0) + 1
+        tree = "-".join(map(str, decoder.widths)) or "none"
+        if decoder._priced is not None:
+            tree = f"{len(nodes)} nodes"
+        decoder._trees[tree] = decoder._trees.get(tree, 0) + 1
         spent["rest"] += time.perf_counter() - begin - (sum(spent.values()) - before)
         return is_open
 
@@ -840,7 +862,7 @@ def _compare(one: _Cached, ids: list[int]) -> None:
 
 def speculative(
     draft: Any,
-    tree: str | int | Sequence[int] = "4",
+    tree: Shape = "4",
     law: str = "stratified",
     rule: str | Rule = "level-4",
     *,
@@ -856,8 +878,9 @@ def speculative(
     gives logits ``[1 + nodes, V]`` behind ``ids`` and behind each node, whose parent is a row of these;
     -inf at all tokens for no draft (:func:`ngram`, :func:`skip`). ``tree``: children by depth, ``"4"``,
     ``"4-2-1"``, ``"chain-4"``; ``"auto"`` times both models' passes in its first text, and takes the tree, or
-    none, that makes the most tokens a second there (:data:`specgap._shape.TREES`). ``law`` of each node's children: ``stratified``,
-    ``stratified-independent``, ``with-replacement``, ``top``; ``without-replacement`` for ``shared-gumbel``.
+    none, that makes the most tokens a second there (:data:`specgap._shape.TREES`); or ``best-tree.price.json``
+    of ``specgap tree --price``, its path or as read, whose trees follow the draft's rows. ``law`` of each
+    node's children: ``stratified``, ``stratified-independent``, ``with-replacement``, ``top``; ``without-replacement`` for ``shared-gumbel``.
     ``rule``: ``token`` and ``block`` for chains; ``rrs``; ``level-4``; ``traversal`` and ``traversal-4``, from the
     leaves; ``shared-gumbel``, by one noise a place for draft and target, made of seed and place: a text does not
     depend on the draft or the tree. A rule of one's own is
@@ -869,13 +892,18 @@ def speculative(
     that ``audit``, ``length`` and ``tree`` read. ``pack``: lays weights out for passes over several
     tokens, on CPUs, for a second copy of them. ``draft_tokens``: ids that the draft's head keeps.
     """
-    widths = _widths(tree)
+    price = _price(tree)
+    widths = _widths(cast(Any, tree)) if price is None else ()
     if law not in _LAWS:
         raise Refused(f"law: {law!r} is none of trees; say one of {', '.join(_LAWS)}")
     if not callable(rule) and rule not in _RULES:
         raise Refused(f"rule: {rule!r} is none of trees; say one of {', '.join(_RULES)}")
     if widths is None and (callable(rule) or rule == _NOISE):
         raise Refused(f"tree: 'auto' knows what named rules keep, but not {_NOISE}; give a tree")
+    if price is not None and law != price[1].law:
+        raise Refused(f"law: the price is of {price[1].law} drafts, and not of {law}; say law={price[1].law!r}")
+    if price is not None and rule in ("token", "block"):
+        raise Refused(f"rule: {rule} is for chains, and a price makes trees; say rule='level-4' or 'traversal-4'")
     if rule in ("token", "block") and max(widths or (1,)) > 1:
         raise Refused(f"rule: {rule} is for chains; say tree='chain-{len(widths or ())}', or rule='level-4' or 'traversal'")
     if (law == "without-replacement") != (rule == _NOISE):
@@ -890,7 +918,7 @@ def speculative(
             draft = _cut_head(draft, kept)
     elif not callable(draft) or draft_tokens is not None:
         raise Refused("draft: give a model, or (without draft_tokens) a function rows(ids, nodes, parents)")
-    return Speculative(draft, widths, law, rule, seed=seed, record=record, pack=pack, streamer=streamer, kept=kept)
+    return Speculative(draft, widths, law, rule, price, seed=seed, record=record, pack=pack, streamer=streamer, kept=kept)
 
 
 def generate(
@@ -898,7 +926,7 @@ def generate(
     inputs: Any = None,
     *,
     draft_model: Any,
-    tree: str | int | Sequence[int] = "4",
+    tree: Shape = "4",
     law: str = "stratified",
     rule: str | Rule = "level-4",
     seed: int | None = None,

@@ -12,7 +12,7 @@ use specgap::plan::{Children, OfferedRows, Straddle};
 use specgap::rounds::{self, TextToken};
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
-use specgap::tree::DraftTree;
+use specgap::tree::{DraftTree, Price, heaviest};
 
 fn law_named(name: &str) -> PyResult<Law> {
     Ok(match name {
@@ -130,6 +130,70 @@ fn draft_rows<'py>(
         .to_pyarray(py))
 }
 
+/// Trees at one price for all nodes, as a drafter reads `best-tree.price.json`.
+#[pyclass(frozen, module = "specgap._native")]
+struct Priced(Price);
+
+#[pymethods]
+impl Priced {
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        let price = Price::from_json(text).map_err(|error| refused(format!("tree: {error}")))?;
+        Ok(Self(price))
+    }
+
+    /// The law that its trees are of.
+    #[getter]
+    fn law(&self) -> &str {
+        &self.0.law
+    }
+
+    /// The most levels of a tree, and children of a node.
+    #[getter]
+    fn limits(&self) -> (usize, usize) {
+        (self.0.levels, self.0.children)
+    }
+
+    /// Drafts of nodes of a depth by the rows behind them, at a price, and how likely each is accepted,
+    /// as its node is with its own of `chances`.
+    #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+    fn draft_rows(
+        &self,
+        rows: PyReadonlyArray2<'_, f32>,
+        law: &str,
+        price: f64,
+        depth: usize,
+        chances: Vec<f64>,
+        coins: PyReadonlyArray2<'_, f64>,
+    ) -> PyResult<Vec<(Vec<u32>, Vec<f64>)>> {
+        let (law, most, shape) = (law_named(law)?, self.0.children, rows.shape());
+        if chances.len() != shape[0] || coins.shape() != [shape[0], most] {
+            return Err(refused(format!(
+                "chances and coins: give one, and {most}, for each of {} rows",
+                shape[0]
+            )));
+        }
+        let (rows, coins) = (slice(&rows, "rows")?, slice(&coins, "coins")?);
+        let each = rows.chunks_exact(shape[1].max(1)).zip(chances).enumerate();
+        let drafted = each.map(|(at, (row, chance))| {
+            let q: Vec<f64> = row.iter().map(|&mass| mass.into()).collect();
+            let ids = heaviest(&q, self.0.heaviest);
+            let masses: Vec<f64> = ids.iter().map(|&id| q[id]).collect();
+            let count = self.0.children_at(price, &masses, depth, chance);
+            let tokens = draft(row, at, law, count, &coins[at * most..][..count])?;
+            let accepted = |&token: &u32| {
+                let place = ids.iter().position(|&id| id == token as usize);
+                chance * self.0.chance(&masses, place.unwrap_or(ids.len()), count)
+            };
+            let chances = tokens.iter().map(accepted).collect();
+            Ok((tokens, chances))
+        });
+        drafted
+            .collect::<Result<_, DecoderError>>()
+            .map_err(|error| raised(&error))
+    }
+}
+
 /// P(a round of a tree of strata keeps i tokens of a text, or more), given the text, i = 1, 2, .., as its
 /// rule goes through it from its leaves: of p and q along the text, a row a level.
 #[pyfunction]
@@ -223,6 +287,7 @@ fn verify_tree<'py>(
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Priced>()?;
     module.add_function(wrap_pyfunction!(draft_rows, module)?)?;
     module.add_function(wrap_pyfunction!(kept_from_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(verify_tree, module)?)

@@ -4,7 +4,9 @@ option of ``generate`` that it takes or refuses."""
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
+import tempfile
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +106,85 @@ def test_texts_follow_the_law_of_plain_sampling(arm: tuple[str, str, str], optio
     target, draft = pair(5)
     decode = hf.speculative(draft, *arm, seed=7)
     follows_the_law(target, decode, options)
+
+
+@functools.cache
+def fitted(size: int, scheme: Any = "stratified") -> dict[str, Any]:
+    """A report's trees at one price, of :func:`pair`'s own texts."""
+    target, draft = pair(size)
+    with tempfile.TemporaryDirectory() as folder:
+        decode = hf.speculative(draft, "2-1", seed=2, record=f"{folder}/log")
+        target.generate(PROMPT.expand(40, -1), custom_generate=decode, do_sample=True, max_new_tokens=20)
+        decode.close()
+        rules_: Any = ["level-4", "traversal", "traversal-4"]
+        report = sg.tree(
+            f"{folder}/log", price=True, topology="2x2", schemes=scheme, verifiers=rules_,
+            budget=8, max_depth=3, max_branch=4,
+        )  # fmt: skip
+    found: dict[str, Any] = report.to_dict()["priced"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "scheme", "options"),
+    [
+        ("level-4", "stratified", {"temperature": 0.8, "top_k": 4}),
+        ("traversal", "stratified", {"eos_token_id": 2}),
+        ("traversal-4", "stratified-independent", {"repetition_penalty": 1.5}),
+        ("level-4", "stratified-independent", {}),
+    ],
+)
+def test_texts_of_trees_at_a_price_follow_the_law(rule: str, scheme: str, options: dict[str, Any]) -> None:
+    target, draft = pair(5)
+    price = fitted(5, scheme)["price"] | {"price": 0.1}
+    decode = hf.speculative(draft, price, scheme, rule, seed=11)
+    follows_the_law(target, decode, options)
+    assert len(decode.stats["trees"]) > 2, decode.stats
+
+
+@pytest.mark.parametrize("rule", ["level-4", "traversal", "traversal-4"])
+def test_trees_at_a_price_make_what_the_replay_says(tmp_path: Path, rule: str) -> None:
+    target, draft = pair(20)
+    found = fitted(20)
+    (tmp_path / "best-tree.price.json").write_text(json.dumps(found["price"]))
+    said = next(one for one in found["at"] if one["price"] == found["price"]["price"])
+    wanted = next(by for by in said["by"] if by["verifier"] == rule)["tokens_per_call"]["mean"]
+    decode = hf.speculative(draft, tmp_path / "best-tree.price.json", rule=rule, seed=4)
+    options: dict[str, Any] = {"do_sample": True, "max_new_tokens": 20}
+    target.generate(PROMPT.expand(60, -1), custom_generate=decode, **options)
+    assert abs(decode.tokens_per_call - wanted) < 0.2, (wanted, decode.stats)
+    rounds = {int(name.split()[0]): count for name, count in decode.stats["trees"].items()}
+    drafted = sum(nodes * count for nodes, count in rounds.items()) / decode.rounds
+    # Rounds at a text's end have no room for all levels.
+    assert abs(drafted - said["nodes"]["mean"]) < 1.0 and len(rounds) > 4, (said["nodes"], rounds)
+    # Another price from one text to the next.
+    decode = hf.speculative(draft, str(tmp_path / "best-tree.price.json"), rule=rule, seed=4)
+    decode.price["price"] = 1.0
+    target.generate(PROMPT, custom_generate=decode, **options)
+    assert decode.tokens_per_call == 1.0
+    decode.price["price"] = 0.02
+    target.generate(PROMPT, custom_generate=decode, **options)
+    assert decode.tokens_per_call > 1.2
+
+
+def test_the_compiled_drafts_at_a_price_are_those_of_specgap_rules() -> None:
+    random = np.random.default_rng(3)
+    price = fitted(20)["price"]
+    compiled = _native.Priced(json.dumps(price))
+    assert (compiled.law, compiled.limits) == ("stratified", (3, 4))
+    counts = []
+    for size, sharp, depth in itertools.product((3, 20, 500), (0.05, 0.5, 2.0), range(4)):
+        q = random.dirichlet(np.full(size, sharp), size=6).astype(np.float32)
+        chances, coins = random.random(6), random.random((6, 4))
+        drawn = compiled.draft_rows(q, "stratified", 0.05, depth, chances.tolist(), coins)
+        for row, chance, own, (tokens, kept) in zip(q.astype(float), chances, coins, drawn):
+            n = rules.children(price | {"price": 0.05}, row, depth, chance)
+            drafted = rules.draft_strata(row, n, Coins(own)).tolist() if n else []  # type: ignore[arg-type]
+            assert tokens == drafted
+            wanted = [rules.chance_of_child(price, row, n, token, chance) for token in tokens]
+            assert kept == pytest.approx(wanted)
+            counts.append(n)
+    assert set(counts) == {0, 1, 2, 3, 4}
 
 
 def test_one_noise_writes_one_text_whatever_the_draft() -> None:
@@ -240,9 +321,9 @@ def test_without_sampling_the_text_is_that_of_generate(arm: tuple[str, str, str]
         "do_sample": False, "max_new_tokens": 14, "repetition_penalty": 1.3, "eos_token_id": [11],
     }  # fmt: skip
     plain = target.generate(ids, **options)
-    decode = hf.speculative(draft, *arm)
-    assert torch.equal(target.generate(ids, custom_generate=decode, **options), plain)
-    assert decode.tokens_per_call > 1 and sum(decode.stats["seconds"].values()) > 0
+    for decode in (hf.speculative(draft, *arm), hf.speculative(draft, fitted(20)["price"])):
+        assert torch.equal(target.generate(ids, custom_generate=decode, **options), plain)
+        assert decode.tokens_per_call > 1 and sum(decode.stats["seconds"].values()) > 0
 
 
 def test_drafts_of_other_makes() -> None:
@@ -387,7 +468,7 @@ def test_a_record_is_audited_and_predicts_its_own_tokens_a_call(tmp_path: Path, 
     assert len(ids) == 40
 
 
-def test_what_is_refused_says_which_option_and_the_cure() -> None:
+def test_what_is_refused_says_which_option_and_the_cure(tmp_path: Path) -> None:
     target, draft = pair(20)
     decode = hf.speculative(draft)
 
@@ -422,6 +503,19 @@ def test_what_is_refused_says_which_option_and_the_cure() -> None:
         ({"rule": "optimal"}, "rule: 'optimal' is none"),
         ({"rule": "block"}, "rule: block is for chains"),
         ({"law": "with-replacement"}, "rule: the levels of level-4"),
+    ]:
+        with pytest.raises(sg.Refused, match=match):
+            hf.speculative(draft, **wrong)
+    price = fitted(5)["price"]
+    Path(tmp_path / "list.json").write_text("[[0], [1]]")
+    for wrong, match in [
+        ({"tree": price, "law": "top"}, "law: the price is of stratified drafts, and not of top; say law='stratified'"),
+        ({"tree": price, "rule": "token"}, "rule: token is for chains, and a price makes trees; say"),
+        ({"tree": price, "law": "without-replacement", "rule": "shared-gumbel"}, "law: the price is of stratified"),
+        ({"tree": price | {"worth": [1.0]}}, "tree: worth: is not what a price has; give best-tree.price.json"),
+        ({"tree": price | {"worth": {1}}}, "tree: is not read: .*give best-tree.price.json"),
+        ({"tree": "none.json"}, "tree: is not read: .*none.json.*give best-tree.price.json"),
+        ({"tree": tmp_path / "list.json"}, "tree: is no price: .*give best-tree.price.json"),
     ]:
         with pytest.raises(sg.Refused, match=match):
             hf.speculative(draft, **wrong)

@@ -352,9 +352,9 @@ fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
 }
 
 /// From the leaves: a chain as block verification, one level as the rule at a node, and of i.i.d.
-/// children no less than `rrs`; not of rows that list some tokens.
+/// children no less than `rrs`; of rows that list some tokens in one pass, between bounds.
 #[test]
-fn trees_from_their_leaves_are_replayed_where_rows_are_whole() {
+fn trees_from_their_leaves_are_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("texts");
     crate::replay_rollouts::write(&path, &crate::replay_rollouts::WHOLE);
@@ -428,15 +428,22 @@ fn trees_from_their_leaves_are_replayed_where_rows_are_whole() {
             rest_temperatures: vec![1.0],
         },
     );
-    assert!(
-        listed
-            .results
-            .iter()
-            .all(|one| !one.verifier.starts_with("traversal"))
-    );
+    // One pass has bounds, and passes by levels have none.
+    let of = |rule: &'static str| (listed.results.iter()).filter(move |one| one.verifier == rule);
+    assert!(of("traversal").count() > 3 && of("traversal-4").count() == 0);
+    for one in of("traversal") {
+        let ends = one.tokens_per_call.truncation.unwrap();
+        assert!(
+            ends[0] < ends[1] && one.most_accepted_length.is_none(),
+            "{one:?}"
+        );
+    }
+    let first = listed.best.first().unwrap();
+    assert!(first.tokens_per_call.truncation.is_some(), "{first:?}");
     let left_out = listed.left_out.join("\n");
     assert!(
-        left_out.contains("traversal on with-replacement drafts"),
+        left_out.contains("traversal-4 on with-replacement drafts")
+            && !left_out.contains("traversal on"),
         "{left_out}"
     );
     assert!(left_out.contains("Log full rows"), "{left_out}");

@@ -644,8 +644,15 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
                 SchemeName::WITH_REPLACEMENT,
                 SchemeName::TOP,
                 SchemeName::WITHOUT_REPLACEMENT,
+                SchemeName::STRATIFIED,
+                SchemeName::STRATIFIED_INDEPENDENT,
             ],
-            verifiers: vec![RuleName::RRS, RuleName::NAIVE_TREE, RuleName::EXACT_MATCH],
+            verifiers: vec![
+                RuleName::RRS,
+                RuleName::NAIVE_TREE,
+                RuleName::EXACT_MATCH,
+                RuleName::TRAVERSAL,
+            ],
             limits: replay::Limits {
                 budget: 4,
                 depth: 2,
@@ -690,7 +697,17 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             assert!(high > low);
         }
     }
-    assert!(bounded >= 16, "{bounded}");
+    assert!(bounded >= 28, "{bounded}");
+    let told = part
+        .results
+        .iter()
+        .filter(|one| one.verifier == "traversal");
+    let widths = told.map(|one| one.tokens_per_call.truncation.unwrap());
+    let widths: Vec<f64> = widths.map(|[low, high]| high - low).collect();
+    assert!(
+        widths.len() == 6 && widths.iter().all(|&width| width < 1.0),
+        "{widths:?}"
+    );
     let line = part
         .left_out
         .iter()

@@ -239,6 +239,15 @@ fn a_price_is_fitted_and_written_for_drafters() {
         let apart = six.by[0].tokens_per_call.mean - other.tokens_per_call.mean;
         assert!((other.more.mean - apart).abs() < 1e-12);
     }
+    // No rule accepts more of these drafts, and nearly all of it one does that goes from the leaves.
+    let most = six.most_accepted_length.unwrap().mean;
+    let accepted = six
+        .by
+        .iter()
+        .map(|by| by.expected_accepted_length.unwrap().mean);
+    let best = accepted.fold(0.0, f64::max);
+    assert!((0.7 * most..=most + 1e-12).contains(&best), "{best} {most}");
+    assert!(read("report.html").contains("any rule at most"));
     // Every position of the prompts that report has a root.
     assert_eq!(priced.children[0].iter().sum::<usize>(), 10);
     // Where a token costs as much as it ever brings, none is drafted; where it is for nothing, most.

@@ -11,7 +11,10 @@ mod selection;
 mod thinning;
 
 pub use error::PlanError;
-pub use level::{Asked, Children, Drafted, Offered, OfferedRows, Offers};
+pub use level::{
+    Asked, AskedBetween, Children, Drafted, Offered, OfferedBetween, OfferedLists, OfferedRows,
+    Offers,
+};
 pub use level::{
     ClockPasses, Falling, Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder,
 };

@@ -37,5 +37,6 @@ pub use survival::{
 };
 pub use trees::{ChildShares, TreeReplay, replay_tree, replay_tree_with};
 pub use trees::{DrawnNode, TreeEnd, ends_from_leaves};
+pub use trees::{ListedToken, kept_between};
 pub use trees::{TextToken, kept_from_leaves, most_kept};
 pub use trees::{survival_of_tree, walk};

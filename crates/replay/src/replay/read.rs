@@ -5,10 +5,11 @@ use super::asked::Answers;
 use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
-use super::rows::{Question, Read, ServedRows, Task, Workspace};
+use super::rows::{Question, Read, ServedRows, Task, Workspace, in_proportion, most_unlisted};
 use specgap_log::log::{Groups, Log, Rollouts, Span};
 use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
+use specgap_row::Unlisted;
 use specgap_sampling::{Cuts, Lists, Model};
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
@@ -270,13 +271,14 @@ impl Texts {
         Ok(all)
     }
 
-    /// Reads the rows of a text again, of which none leaves tokens out, in order: both rows and
-    /// the text's token.
+    /// Reads the rows of a text again, in order: both rows, the text's token, and where they leave tokens
+    /// out, whose masses are then behind the others in proportion, how many they list and the most q that
+    /// another token has.
     pub(super) fn rows_along(
         &self,
         logs: &[Log],
         text: &Text,
-        visit: &mut dyn FnMut(Rows<'_>, usize),
+        visit: &mut dyn FnMut(Rows<'_>, usize, Option<(usize, f64)>),
     ) -> Result<(), ReplayError> {
         let Workspace {
             mut row,
@@ -304,19 +306,28 @@ impl Texts {
                 cuts: [self.served, self.cuts],
             };
             let mut fill = |model, out| rows.fill(model, &row, &mut room, out);
-            fill(Model::Target, &mut target)
-                .and_then(|_| fill(Model::Draft, &mut draft))
+            let unlisted = fill(Model::Target, &mut target)
+                .and_then(|one| Ok([one, fill(Model::Draft, &mut draft)?]))
                 .map_err(|message| ReplayError::of_position(log, here, message))?;
+            let most = |rest: Unlisted| most_unlisted(rest) * (1.0 - rest.middle());
+            let is_cut = unlisted != [Unlisted::NONE; 2];
+            let listed = is_cut.then(|| (draft.len(), most(unlisted[1])));
+            if let Some((count, _)) = listed {
+                let others = log.vocabulary().saturating_sub(count);
+                in_proportion([&mut target, &mut draft], unlisted, others);
+            }
             let place = |token: i64| match row.token_ids.is_empty() {
                 true => usize::try_from(token).ok(),
-                false => (row.token_ids.iter()).position(|&id| i64::from(id) == token),
+                false => (row.token_ids.iter())
+                    .position(|&id| i64::from(id) == token)
+                    .or(Some(row.token_ids.len())),
             };
             let token = row.token.and_then(place);
             let rows = Rows {
                 target: &target,
                 draft: &draft,
             };
-            visit(rows, token.unwrap_or(usize::MAX));
+            visit(rows, token.unwrap_or(usize::MAX), listed);
         }
         Ok(())
     }

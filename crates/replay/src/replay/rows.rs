@@ -376,29 +376,43 @@ impl Task<'_> {
             let apart = self.lists.as_ref().map(|_| asked.clone());
             return Ok([Some(asked), apart]);
         };
-        let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
-        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-            for mass in row.iter_mut() {
-                *mass = if mass.is_nan() {
-                    0.0
-                } else {
-                    *mass * (1.0 - rest)
-                };
-            }
-        }
-        // In proportion, on tokens that are no heavier than they may be.
-        let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
-        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-            row.resize(listed + count, rest / count as f64);
-        }
+        let others = self.log.vocabulary().saturating_sub(listed);
+        let count = in_proportion([&mut *target, &mut *draft], unlisted, others);
         let asked = question(scan, Rows { target, draft }, column, number)?;
         target.truncate(listed);
-        target.push(target_rest);
+        target.push(unlisted[0].middle());
         target.resize(listed + count + 1, 0.0);
         draft.insert(listed, 0.0);
         let apart = question(scan, Rows { target, draft }, column, number)?;
         Ok([Some(asked), Some(apart)])
     }
+}
+
+/// Lays what two rows do not list behind it, in proportion, on as few of so many tokens as can hold it, and
+/// says on how many.
+pub(super) fn in_proportion(
+    rows: [&mut Vec<f64>; 2],
+    unlisted: [Unlisted; 2],
+    others: usize,
+) -> usize {
+    let count = pieces(unlisted, others);
+    for (row, rest) in rows.into_iter().zip(unlisted.map(|one| one.middle())) {
+        for mass in row.iter_mut() {
+            *mass = if mass.is_nan() {
+                0.0
+            } else {
+                *mass * (1.0 - rest)
+            };
+        }
+        row.resize(row.len() + count, rest / count as f64);
+    }
+    count
+}
+
+/// The most that a token has that is not listed, over what the listed ones have.
+pub(super) fn most_unlisted(unlisted: Unlisted) -> f64 {
+    let [_, rest] = unlisted.mass;
+    (unlisted.largest * (1.0 + ROUNDING)).min((rest + CUT_ROUNDING) / (1.0 - rest))
 }
 
 /// Returns what is known of the tokens that rows do not tell.
@@ -427,11 +441,10 @@ const ROUNDING: f64 = 1e-12;
 /// Returns how many listed tokens have more of a row than any token that is not listed, for
 /// certain: of two that tie it is not known which comes first.
 fn heavier(shares: &[f64], unlisted: Unlisted) -> usize {
-    let [_, rest] = unlisted.mass;
-    if rest <= 0.0 {
+    if unlisted.mass[1] <= 0.0 {
         return usize::MAX;
     }
-    let most = (unlisted.largest * (1.0 + ROUNDING)).min((rest + CUT_ROUNDING) / (1.0 - rest));
+    let most = most_unlisted(unlisted);
     shares.iter().filter(|&&share| share > most).count()
 }
 

@@ -60,10 +60,11 @@ fn what_to_do(priced: &PricedTrees) -> Option<String> {
 
 fn table(priced: &PricedTrees) -> Table {
     let timed = priced.at.iter().any(|at| at.speedup.is_some());
+    let has_most = (priced.at.iter()).any(|at| at.most_accepted_length.is_some());
     let columns = [
-        head(
-            "verifier | #tokens per call | #more than one shape | #more than sequoia | #more than likeliest",
-        ),
+        head("verifier | #E[τ]"),
+        head_if(has_most, "#any rule at most"),
+        head("#tokens per call | #more than one shape | #more than sequoia | #more than likeliest"),
         head_if(timed, "#speed-up"),
     ]
     .concat();
@@ -77,11 +78,15 @@ fn table(priced: &PricedTrees) -> Table {
             };
             let mut entries = vec![
                 Entry::plain(&by.verifier),
+                maybe(by.expected_accepted_length.as_ref(), 3),
+            ];
+            entries.extend(has_most.then(|| maybe(at.most_accepted_length.as_ref(), 3)));
+            entries.extend([
                 entry(&by.tokens_per_call, 3),
                 more("one shape"),
                 more("sequoia"),
                 more("likeliest"),
-            ];
+            ]);
             let speed = at.speedup.as_ref().filter(|_| index == 0);
             entries.extend(timed.then(|| maybe(speed, 2)));
             entries

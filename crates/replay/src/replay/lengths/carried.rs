@@ -29,7 +29,7 @@ pub(super) fn carried_block_calls(
         let mut carries: Vec<BlockCarry<f64>> =
             lengths.iter().map(|&most| BlockCarry::new(most)).collect();
         let mut calls = vec![0.0; lengths.len()];
-        texts.rows_along(logs, text, &mut |rows, token| {
+        texts.rows_along(logs, text, &mut |rows, token, _| {
             for (carry, calls) in carries.iter_mut().zip(&mut calls) {
                 *calls += carry.start();
                 carry.pass(Some((rows.target, rows.draft)), token);
@@ -58,7 +58,7 @@ pub(super) fn greedy_block_calls(
 ) -> Result<Option<ByLength>, ReplayError> {
     along(texts, lengths, &|number, text| {
         let mut read: Vec<([Vec<f64>; 2], usize)> = Vec::with_capacity(text.places.len());
-        texts.rows_along(logs, text, &mut |rows, token| {
+        texts.rows_along(logs, text, &mut |rows, token, _| {
             read.push(([rows.target.to_vec(), rows.draft.to_vec()], token));
         })?;
         let rows: Vec<(&[f64], &[f64], usize)> = (read.iter())

@@ -131,7 +131,7 @@ impl<'a> TreeAlong<'a> {
                 *length += 1;
             }
             Asks::FromLeaves { trees, ahead, .. } => {
-                ahead.push_back(trees.here(rows, token)?);
+                ahead.push_back(trees.here(rows, token, None)?);
                 if ahead.len() == self.tree.levels() {
                     self.start();
                 }

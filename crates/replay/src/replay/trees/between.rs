@@ -29,28 +29,38 @@ impl RoundBounds {
 }
 
 /// As [`replay_tree`](specgap_core::rounds::replay_tree), where the shares of children lie between two tables.
+pub(super) fn replay_between(
+    shape: &Shape,
+    [least, most]: [&ChildShares<f64>; 2],
+    times: &[f64],
+) -> RoundBounds {
+    let mut reach = vec![1.0; shape.parent.len()];
+    replay_between_with(shape.levels(), least.len(), times, |start, room| {
+        [least, most].map(|shares| walk(shape, shares, start, room, &mut reach))
+    })
+}
+
+/// The same of a tree of so many levels, where `walk` says what lies below and above m_0, m_1, .. of the
+/// round from a start with room for so many levels.
 ///
 /// E\[tau\] is a sum of products of shares, and rises in each. The calls from a start are
 /// 1 + C_0 + sum over j >= 1 of m_j (C_j - C_(j-1)), C_j being those from the start that
 /// follows j accepted tokens: each m_j counts at the end of its bounds that makes the sum
 /// largest, or smallest. `docs/theory/tree-replay.md` has both. The time of the rounds, `times` by
 /// their levels, is such a sum as well.
-pub(super) fn replay_between(
-    shape: &Shape,
-    [least, most]: [&ChildShares<f64>; 2],
+pub(super) fn replay_between_with(
+    depth: usize,
+    length: usize,
     times: &[f64],
+    mut walk: impl FnMut(usize, usize) -> [Vec<f64>; 2],
 ) -> RoundBounds {
-    let (length, nodes) = (least.len(), shape.parent.len());
-    let depth = shape.depth.last().copied().unwrap_or(0);
-    let mut reach = vec![1.0; nodes];
     let mut bounds = RoundBounds::default();
     // Calls and time from each start on, at least and at most.
     let mut behind = vec![[[0.0f64; 2]; 2]; length + depth + 2];
     for start in (0..length).rev() {
         let left = length - start;
         let room = depth.min(left);
-        let low = walk(shape, least, start, room, &mut reach);
-        let mut high = walk(shape, most, start, room, &mut reach);
+        let [low, mut high] = walk(start, room);
         for level in 1..high.len() {
             // A round that goes on has gone as far.
             high[level] = high[level].min(high[level - 1]).max(low[level]);

@@ -394,6 +394,9 @@ pub struct AtPrice {
     /// Draft tokens of a round with room for all levels. Nodes along the text stand for those of like
     /// chances that were refused.
     pub nodes: Estimate,
+    /// No lossless verifier of these drafts has a larger E\[tau\]; as in [`TreeResult`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_accepted_length: Option<Estimate>,
     /// Speed with the first rule at the given times, a pass having so many draft tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<Estimate>,
@@ -408,6 +411,9 @@ pub struct PricedBy {
     /// The verifier.
     #[serde(deserialize_with = "specgap_core::rule::read_name")]
     pub verifier: String,
+    /// E\[tau\] of a round, averaged over every position at which so many levels are left.
+    #[serde(default)]
+    pub expected_accepted_length: Option<Estimate>,
     /// N / E\[target calls\].
     pub tokens_per_call: Estimate,
     /// Others with as many nodes in the mean.

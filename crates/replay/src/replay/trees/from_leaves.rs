@@ -4,21 +4,29 @@ use super::super::ReplayError;
 use super::super::read::{Text, Texts};
 use super::pairs::Pair;
 use specgap_base::side_by_side;
-use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, most_kept, replay_tree_with};
+use specgap_core::rounds::{
+    ListedToken, TextToken, TreeReplay, kept_between, kept_from_leaves, most_kept, replay_tree_with,
+};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_log::log::Log;
 use specgap_number::distribution::{Draft, Rows, Target};
-use specgap_plan::{Children, Falling, Heaviest, OfferedRows};
+use specgap_plan::{Children, Falling, Heaviest, OfferedLists, OfferedRows};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 /// A pair, by its place in the plan, and the numbers of children of a tree's nodes.
 type Key = (usize, Vec<usize>);
 
-/// A tree's rounds along a text, and what no lossless ones accept more of: a sum over the starts with
-/// room for the whole tree.
-type OfText = (TreeReplay<f64>, f64);
+/// A tree's rounds along a text.
+#[derive(Clone)]
+pub(super) struct OfText {
+    pub(super) rounds: TreeReplay<f64>,
+    /// What no lossless rounds accept more of: a sum over the starts with room for the whole tree.
+    most: f64,
+    /// By start, where rows list some tokens only: m_0, m_1, .., at least and at most.
+    pub(super) between: Vec<[Vec<f64>; 2]>,
+}
 
 /// Rounds of trees from their leaves, text by text. What a node is offered depends on the whole path
 /// to it, so they are read along rows once it is known which trees are asked for.
@@ -45,7 +53,7 @@ impl FromLeaves {
     /// were read.
     pub(super) fn most(&self, pair: usize, shape: &Shape) -> Option<impl Iterator<Item = f64>> {
         let found = self.found.get(&(pair, shape.children.clone()))?;
-        Some(found.iter().map(|one| one.1))
+        Some(found.iter().map(|one| one.most))
     }
 
     /// Reads the rows again, for all that was noted down.
@@ -69,7 +77,7 @@ impl FromLeaves {
         let trees = all
             .iter()
             .filter_map(|((pair, _), shape)| Some((pairs.get(*pair)?, shape)));
-        let trees = Trees::new(trees.collect());
+        let trees = Trees::new(trees.collect(), !texts.are_whole());
         let read = side_by_side::each_or_stop(&texts.texts, |text| trees.along(logs, texts, text))?;
         let mut by_tree: Vec<Vec<OfText>> = vec![Vec::new(); all.len()];
         for text in read {
@@ -92,6 +100,8 @@ pub(super) struct Trees<'a> {
     levels: usize,
     /// How children are drawn, and numbers of them.
     drawn: Vec<(Children, Vec<usize>)>,
+    /// Whether rows list some tokens only.
+    is_cut: bool,
 }
 
 /// A position.
@@ -100,6 +110,9 @@ pub(super) struct Here {
     at: [f64; 2],
     /// By law, as [`Trees::drawn`].
     rows: Vec<Vec<(usize, OfferedRows)>>,
+    /// The same of what rows list, where that is not all.
+    lists: Vec<Vec<(usize, Option<OfferedLists>)>>,
+    is_listed: bool,
 }
 
 impl Here {
@@ -111,6 +124,13 @@ impl Here {
             at: self.at,
         }
     }
+
+    fn listed(&self, law: usize) -> ListedToken<'_> {
+        ListedToken {
+            lists: &self.lists[law],
+            token: self.is_listed.then_some((self.token as usize, self.at[0])),
+        }
+    }
 }
 
 /// What rounds of a tree keep of a text.
@@ -120,10 +140,11 @@ struct Kept {
     starts: Vec<[Vec<f64>; 2]>,
     /// The most that is accepted from the starts with room for the whole tree.
     most: f64,
+    between: Vec<[Vec<f64>; 2]>,
 }
 
 impl<'a> Trees<'a> {
-    fn new(all: Vec<(&'a Pair, &'a Shape)>) -> Self {
+    fn new(all: Vec<(&'a Pair, &'a Shape)>, is_cut: bool) -> Self {
         let mut drawn: Vec<(Children, Vec<usize>)> = Vec::new();
         for (pair, shape) in &all {
             let Some(children) = pair.scheme.entry().children else {
@@ -154,6 +175,7 @@ impl<'a> Trees<'a> {
             all,
             levels,
             drawn,
+            is_cut,
         }
     }
 
@@ -168,10 +190,17 @@ impl<'a> Trees<'a> {
                 .map(|children| (children, counts))
                 .into_iter()
                 .collect(),
+            is_cut: false,
         }
     }
 
-    pub(super) fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
+    /// A position of two rows and a token; `listed` as [`Texts::rows_along`] has it.
+    pub(super) fn here(
+        &self,
+        rows: Rows<'_>,
+        token: usize,
+        listed: Option<(usize, f64)>,
+    ) -> Result<Here, String> {
         let p = Target::new(rows.target).map_err(|error| format!("target: {error}"))?;
         let q = Draft::new(rows.draft).map_err(|error| format!("draft: {error}"))?;
         let both = (p.probabilities(), q.probabilities());
@@ -184,7 +213,17 @@ impl<'a> Trees<'a> {
             counts.iter().map(rows).collect()
         });
         let at = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
+        let (count, largest) = listed.unwrap_or((both.0.len(), 0.0));
+        let own = [&both.0[..count], &both.1[..count]];
+        let drawn = self.drawn.iter().filter(|_| self.is_cut);
+        let lists = drawn.map(|(children, counts)| {
+            let lists =
+                |&drafts: &usize| (drafts, OfferedLists::new(own, largest, *children, drafts));
+            counts.iter().map(lists).collect()
+        });
         Ok(Here {
+            lists: lists.collect(),
+            is_listed: token < count,
             token: token as u32,
             at: [at(both.0), at(both.1)],
             rows: rows.collect(),
@@ -201,7 +240,12 @@ impl<'a> Trees<'a> {
                 reach.copy_from_slice(nodes);
                 survival.iter().take(room + 1).copied().collect()
             });
-            (rounds, kept.most)
+            let (most, between) = (kept.most, kept.between);
+            OfText {
+                rounds,
+                most,
+                between,
+            }
         });
         Ok(replays.collect())
     }
@@ -216,8 +260,8 @@ impl<'a> Trees<'a> {
     ) -> Result<(), ReplayError> {
         let mut ahead: VecDeque<Here> = VecDeque::new();
         let mut refused = None;
-        texts.rows_along(logs, text, &mut |rows, token| {
-            match self.here(rows, token) {
+        texts.rows_along(logs, text, &mut |rows, token, listed| {
+            match self.here(rows, token, listed) {
                 Ok(here) => ahead.push_back(here),
                 Err(message) => refused = refused.take().or(Some(message)),
             }
@@ -253,7 +297,11 @@ impl<'a> Trees<'a> {
             let mut reach = vec![0.0; shape.parent.len()];
             let survival = kept_from_leaves(shape, levels, &text, &mut reach);
             kept.starts.push([survival, reach]);
-            if *is_first && text.len() == shape.levels() {
+            if self.is_cut {
+                let listed = ahead.iter().take(shape.levels());
+                let listed: Vec<_> = listed.map(|here| here.listed(law)).collect();
+                kept.between.push(kept_between(shape, &listed));
+            } else if *is_first && text.len() == shape.levels() {
                 kept.most += most_kept(shape, &text).iter().sum::<f64>();
             }
         }

@@ -5,10 +5,10 @@ use super::super::advice::tree_changes;
 use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::{Reading, Texts};
-use super::between::{RoundBounds, replay_between};
+use super::between::{RoundBounds, replay_between, replay_between_with};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
-use super::from_leaves::FromLeaves;
+use super::from_leaves::{FromLeaves, OfText};
 use super::outcome::{Along, Candidate, Group, Half, Rounds};
 use super::pairs::{OptimaOf, Pair, Plan, Shares};
 use super::settings::{NamedTree, TreeSettings};
@@ -17,6 +17,7 @@ use crate::replay::tree_definitions;
 use rayon::prelude::*;
 use specgap_base::setting::for_shell;
 use specgap_core::rounds::{ChildShares, TreeReplay, replay_tree};
+use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_log::log::Log;
@@ -181,7 +182,13 @@ impl Measurement<'_> {
             tree.speedup_where_chosen
                 .unwrap_or(tree.tokens_per_call_where_chosen)
         };
-        best.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        // What lists leave open is not put before what they tell.
+        let is_told =
+            |(tree, _): &(GrownTree, Along)| !is_cut || tree.tokens_per_call.truncation.is_some();
+        best.sort_by(|a, b| {
+            let told = is_told(b).cmp(&is_told(a));
+            told.then_with(|| worth(b).total_cmp(&worth(a)))
+        });
         if let Some(((_, first), others)) = best.split_first_mut() {
             for (tree, along) in others {
                 tree.minus_best = Some(along.minus(first));
@@ -401,7 +408,11 @@ impl Measurement<'_> {
 
     /// Tells whether what full rows give drafts of a law is bounded by what these rows list.
     pub(super) fn has_bounds(&self, pair: &Pair) -> bool {
-        pair.rule.on_lists && self.are_known()
+        let on_lists = match pair.levels {
+            Some(_) => pair.verifier == RuleName::TRAVERSAL,
+            None => pair.rule.on_lists,
+        };
+        on_lists && self.are_known()
     }
 
     /// Tells whether what rows do not list is known well enough for bounds.
@@ -417,18 +428,27 @@ impl Measurement<'_> {
             let time = |levels| timings.levels(levels, shape.nodes_to(levels));
             (0..=depth).map(time).collect::<Option<Vec<f64>>>()
         });
-        let bounds = shares.bounds.as_ref().map(|[least, most]| {
-            let tables = least.par_iter().zip(most);
-            let times = times.as_deref().unwrap_or_default();
-            let found: Vec<RoundBounds> = tables
-                .map(|(least, most)| replay_between(shape, [least, most], times))
-                .collect();
-            self.texts.by_prompt(found, RoundBounds::add)
-        });
+        let times = times.as_deref().unwrap_or_default();
         let known = (shares.from_leaves).and_then(|pair| self.from_leaves.rounds(pair, shape));
+        let found: Option<Vec<RoundBounds>> = match (&shares.bounds, known) {
+            (Some([least, most]), _) => {
+                let tables = least.par_iter().zip(most);
+                let each = tables.map(|(least, most)| replay_between(shape, [least, most], times));
+                Some(each.collect())
+            }
+            (None, Some(known)) if !self.texts.are_whole() => {
+                let each = known.par_iter().map(|OfText { between, .. }| {
+                    let of = |start: usize, _| between[start].clone();
+                    replay_between_with(shape.levels(), between.len(), times, of)
+                });
+                Some(each.collect())
+            }
+            _ => None,
+        };
+        let bounds = found.map(|found| self.texts.by_prompt(found, RoundBounds::add));
         let rounds = match known {
             Some(known) => {
-                let rounds = known.iter().map(|one| &one.0);
+                let rounds = known.iter().map(|one| &one.rounds);
                 self.texts.by_prompt(rounds, Rounds::add)
             }
             None => {

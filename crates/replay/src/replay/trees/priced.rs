@@ -13,7 +13,7 @@ use super::pairs::{Pair, Shares};
 use super::siblings::SlotRates;
 use specgap_base::side_by_side;
 use specgap_core::rounds::{
-    ChildShares, TextToken, kept_from_leaves, replay_tree_with, survival_of_tree,
+    ChildShares, TextToken, kept_from_leaves, most_kept, replay_tree_with, survival_of_tree,
 };
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, LEAST_PRICE, Price, PricedRow, Shape};
@@ -130,11 +130,12 @@ fn likeliest_along<'a>(
     })
 }
 
-/// Rounds of one prompt: calls, and over rounds with room for all levels, by level, sums of m_d/v_d and
-/// of that times the children of the text's node.
+/// Rounds of one prompt: calls, what starts with room for all levels accept and their number, and over
+/// such rounds, by level, sums of m_d/v_d and of that times the children of the text's node.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Sums {
     calls: f64,
+    accepted: [f64; 2],
     drafted: Vec<f64>,
     children: Vec<f64>,
 }
@@ -152,6 +153,7 @@ impl Sums {
             kept.chain(std::iter::repeat(0.0)).take(room + 1).collect()
         });
         sums.calls = rounds.calls;
+        sums.accepted = [rounds.accepted, rounds.whole as f64];
         let whole = starts.len().saturating_sub(levels);
         for (weight, walk) in rounds.starts.iter().zip(starts).take(whole) {
             let drafted: Vec<f64> = walk.drafted.iter().map(|one| weight * one).collect();
@@ -165,6 +167,8 @@ impl Sums {
 
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
+        self.accepted[0] += other.accepted[0];
+        self.accepted[1] += other.accepted[1];
         add_each(&mut self.drafted, &other.drafted);
         add_each(&mut self.children, &other.children);
     }
@@ -299,7 +303,7 @@ impl Measurement<'_> {
     fn priced_rows(&self, logs: &[Log], text: &Text) -> Result<Vec<PricedRow>, ReplayError> {
         let mut all = Vec::with_capacity(text.places.len());
         let most = HEAVIEST.max(self.settings.limits.branch);
-        self.texts.rows_along(logs, text, &mut |rows, token| {
+        self.texts.rows_along(logs, text, &mut |rows, token, _| {
             all.push(PricedRow::of(rows.target, rows.draft, token, most));
         })?;
         Ok(all)
@@ -354,6 +358,15 @@ impl Priced<'_> {
         let here = prompts.filter(|(cluster, _)| Half::Reports.has(*cluster));
         let pairs: Vec<(f64, f64)> = here.map(|(_, (sums, &tokens))| of(sums, tokens)).collect();
         Clustered::new(pairs.into_iter()).estimate()
+    }
+
+    /// E[tau]; none where no text has room for all levels.
+    fn accepted(&self, sums: &[Sums]) -> Option<Estimate> {
+        let prompts = sums.iter().enumerate();
+        let here = prompts.filter(|(cluster, _)| Half::Reports.has(*cluster));
+        let whole = here.map(|(_, one)| one.accepted.into());
+        let whole: Vec<(f64, f64)> = whole.filter(|one: &(f64, f64)| one.1 > 0.0).collect();
+        (!whole.is_empty()).then(|| Clustered::new(whole.into_iter()).estimate())
     }
 
     /// Mean nodes of a round on the prompts that report; the interval is from leaving out each prompt.
@@ -525,19 +538,22 @@ impl Priced<'_> {
         });
         let by = PricedBy {
             verifier: pair.verifier.to_string(),
+            expected_accepted_length: self.accepted(&own),
             tokens_per_call: self.estimate(&own, |one, tokens| (tokens, one.calls)),
             beside,
         };
         let at = AtPrice {
             price,
             nodes,
+            most_accepted_length: None,
             speedup,
             by: vec![by],
         };
         Some((at, in_turn))
     }
 
-    /// The same with rules from the leaves on the same drafts, where they were asked for.
+    /// The same with rules from the leaves on the same drafts, where they were asked for; and what no
+    /// rule has more of.
     fn add_leaves(
         &self,
         logs: &[Log],
@@ -553,7 +569,8 @@ impl Priced<'_> {
         }
         let trees = Trees::of_law(own.scheme, (1..=self.limits.branch).collect(), self.levels);
         let each: Vec<usize> = (0..self.rows.len()).collect();
-        // By text, start, price and rule: at that price, and of one shape.
+        // By text and start, for each price the most that any rule keeps, and by rule what it keeps at that
+        // price and of one shape.
         let read = side_by_side::each_or_stop(&each, |&text| {
             let of = &self.of.texts.texts[text];
             let mut starts = Vec::new();
@@ -566,13 +583,19 @@ impl Priced<'_> {
                     for (at, in_turn) in at.iter() {
                         let walk = self.walk(Shaping::One(at.price, fit), text, start);
                         let shape = along_text(&walk.counts, &tokens);
+                        kept.push(
+                            [1.0]
+                                .into_iter()
+                                .chain(most_kept(&shape, &tokens))
+                                .collect(),
+                        );
                         for pair in &pairs {
                             let levels = pair.levels.unwrap_or(Levels::ONE);
                             let keep = |shape: &Shape| {
                                 let mut reach = vec![0.0; shape.parent.len()];
                                 kept_from_leaves(shape, levels, &tokens, &mut reach)
                             };
-                            kept.push([keep(&shape), in_turn.survival(keep)]);
+                            kept.extend([keep(&shape), in_turn.survival(keep)]);
                         }
                     }
                     starts.push(kept);
@@ -581,16 +604,18 @@ impl Priced<'_> {
             Ok::<_, ReplayError>(starts)
         })?;
         for (place, (at, _)) in at.iter_mut().enumerate() {
+            let rounds = |number: usize| {
+                let number = place * (1 + 2 * pairs.len()) + number;
+                let kept = |text: usize, start: usize| Vec::clone(&read[text][start][number]);
+                self.rounds(Half::Reports, |text, start| Walk::kept(kept(text, start)))
+            };
+            at.most_accepted_length = self.accepted(&rounds(0));
             for (number, pair) in pairs.iter().enumerate() {
-                let number = place * pairs.len() + number;
-                let [own, one_shape] = [0, 1].map(|which| {
-                    self.rounds(Half::Reports, |text, start| {
-                        Walk::kept(read[text][start][number][which].clone())
-                    })
-                });
+                let [own, one_shape] = [1, 2].map(|which| rounds(2 * number + which));
                 let as_many = Estimate::plus_minus(at.nodes.mean, 0.0);
                 at.by.push(PricedBy {
                     verifier: pair.verifier.to_string(),
+                    expected_accepted_length: self.accepted(&own),
                     tokens_per_call: self.estimate(&own, |one, tokens| (tokens, one.calls)),
                     beside: vec![self.beside("one shape", &own, &one_shape, as_many)],
                 });
@@ -661,11 +686,8 @@ mod tests {
         (0..=V).map(|_| [row(), row()]).collect()
     }
 
-    /// Sums what a round accepts behind a node: every draw of its drafts, every coin of its level passes.
-    fn accepted(model: &Model, price: &Price, node: usize, depth: usize, chance: f64) -> f64 {
-        let [p, q] = &model[node];
-        let row = PricedRow::of(p, q, 0, V);
-        let count = price.children(&row.heaviest, depth, chance);
+    /// Sure tokens of a node's children, and the laws of the others.
+    fn children(q: &[f64], count: usize) -> (Vec<usize>, Vec<[f64; V]>) {
         let mut order: Vec<usize> = (0..V).collect();
         order.sort_by(|&a, &b| q[b].total_cmp(&q[a]));
         let (mut sure, mut left) = (0, 1.0);
@@ -684,6 +706,45 @@ mod tests {
             }
             before = ends[1];
         }
+        order.truncate(sure);
+        (order, laws)
+    }
+
+    /// The chances that some child of a root has a text's first token, and that some child of such a one
+    /// has the second: every draw of the root's.
+    fn drafted(model: &Model, price: &Price, text: [usize; 2]) -> [f64; 2] {
+        let count = |node: usize, depth, chance| {
+            let row = PricedRow::of(&model[node][0], &model[node][1], text[0], V);
+            let count = price.children(&row.heaviest, depth, chance);
+            (
+                count,
+                chance * price.chance(&row.heaviest, row.token, count),
+            )
+        };
+        let (own, chance) = count(0, 0, 1.0);
+        let (below, _) = count(1 + text[0], 1, chance);
+        let (sure, laws) = children(&model[1 + text[0]][1], below);
+        let none: f64 = laws.iter().map(|law| 1.0 - law[text[1]]).product();
+        let none = if sure.contains(&text[1]) { 0.0 } else { none };
+        let (sure, laws) = children(&model[0][1], own);
+        let mut found = [0.0; 2];
+        for tuple in 0..V.pow(laws.len() as u32) {
+            let drawn = |stratum: usize| tuple / V.pow(stratum as u32) % V;
+            let chance: f64 = (0..laws.len()).map(|j| laws[j][drawn(j)]).product();
+            let of_strata = (0..laws.len()).filter(|&j| drawn(j) == text[0]).count();
+            let nodes = of_strata + usize::from(sure.contains(&text[0]));
+            found[0] += chance * f64::from(u8::from(nodes > 0));
+            found[1] += chance * (1.0 - none.powi(nodes as i32));
+        }
+        found
+    }
+
+    /// Sums what a round accepts behind a node: every draw of its drafts, every coin of its level passes.
+    fn accepted(model: &Model, price: &Price, node: usize, depth: usize, chance: f64) -> f64 {
+        let [p, q] = &model[node];
+        let row = PricedRow::of(p, q, 0, V);
+        let count = price.children(&row.heaviest, depth, chance);
+        let (sure, laws) = children(q, count);
         let below = |token: usize| {
             let place = PricedRow::of(p, q, token, V).token;
             let chance = chance * price.chance(&row.heaviest, place, count);
@@ -718,7 +779,7 @@ mod tests {
                     alive *= 1.0 - all;
                 }
             }
-            for &token in &order[..sure] {
+            for &token in &sure {
                 let coin = (rest[token] / alive).clamp(0.0, 1.0);
                 sum += weight * coin * below(token);
                 weight *= 1.0 - coin;
@@ -784,6 +845,60 @@ mod tests {
         assert!(shapes.iter().all(|&count| count > 0), "{shapes:?}");
     }
 
+    /// The ceiling counts how often a prefix is drafted, by every draw, and neither rule passes it.
+    #[test]
+    fn no_rule_has_more_of_the_same_trees() {
+        let mut random = ChaCha8Rng::seed_from_u64(27);
+        let trees = Trees::of_law(SchemeName::STRATIFIED_INDEPENDENT, vec![1, 2, 3], LEVELS);
+        let mut is_near = 0;
+        for _ in 0..60 {
+            let model = model(&mut random);
+            let rows: Vec<PricedRow> = (model.iter())
+                .map(|[p, q]| PricedRow::of(p, q, 0, V))
+                .collect();
+            let fit = Price::fit("", &rows.iter().collect::<Vec<_>>(), LEVELS, V);
+            for price in [0.3, 0.1, 0.03] {
+                let price = fit.at(price);
+                let (mut most, mut enumerated, mut kept) = (0.0, 0.0, 0.0);
+                for text in (0..V * V).map(|text| [text / V, text % V]) {
+                    let nodes = [0, 1 + text[0]];
+                    let here = nodes.iter().zip(text).map(|(&node, token)| {
+                        let [target, draft] = &model[node];
+                        trees.here(Rows { target, draft }, token, None).unwrap()
+                    });
+                    let here: Vec<_> = here.collect();
+                    let tokens: Vec<TextToken<'_>> = here.iter().map(|one| one.token(0)).collect();
+                    let rows: Vec<PricedRow> = nodes
+                        .iter()
+                        .zip(text)
+                        .map(|(&node, token)| {
+                            let [p, q] = &model[node];
+                            PricedRow::of(p, q, token, V)
+                        })
+                        .collect();
+                    let counts: Vec<usize> = children_along(&price, price.price, &rows)
+                        .map(|one| one.0)
+                        .collect();
+                    let shape = along_text(&counts, &tokens);
+                    let chance = model[0][0][text[0]] * model[1 + text[0]][0][text[1]];
+                    most += chance * most_kept(&shape, &tokens).iter().sum::<f64>();
+                    let mut reach = vec![0.0; shape.parent.len()];
+                    let of = kept_from_leaves(&shape, Levels::ONE, &tokens, &mut reach);
+                    kept += chance * of[1..].iter().sum::<f64>();
+                    let pi = drafted(&model, &price, text);
+                    enumerated +=
+                        chance * (pi[0] / model[0][0][text[0]]).min(1.0) + chance.min(pi[1]);
+                }
+                assert!((most - enumerated).abs() < 1e-12, "{most} {enumerated}");
+                for rule in [kept, accepted(&model, &price, 0, 0, 1.0)] {
+                    assert!(rule <= most + 1e-12, "{rule} {most}");
+                    is_near += usize::from(rule > 0.95 * most);
+                }
+            }
+        }
+        assert!(is_near > 0);
+    }
+
     /// One row behind every prefix, of other chances for each q: what a drafter knows is then how
     /// likely a child is accepted. One child a node, so that two are drafted; two, so that six are.
     #[test]
@@ -841,7 +956,7 @@ mod tests {
             .into_iter()
             .map(|(node, token): (usize, usize)| {
                 let [target, draft] = &model[node];
-                trees.here(Rows { target, draft }, token).unwrap()
+                trees.here(Rows { target, draft }, token, None).unwrap()
             })
             .collect();
         let tokens: Vec<TextToken<'_>> = here.iter().map(|here| here.token(0)).collect();

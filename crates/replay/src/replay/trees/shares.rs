@@ -19,11 +19,13 @@ impl Measurement<'_> {
         let is_cut = !self.texts.are_whole();
         // Wide bounds are told of every law: of one that has none of its own, those of any.
         let has_bounds = is_cut && (self.has_bounds(pair) || self.texts.are_wide());
+        let has_bounds = has_bounds && pair.levels.is_none();
         let mut pairs = self.plan.pairs.iter();
         Shares {
             texts: self.values(pair),
             from_leaves: pair.levels.map(|_| place),
-            most: pairs.position(|one| one.levels.is_some() && one.scheme == pair.scheme),
+            most: pairs
+                .position(|one| !is_cut && one.levels.is_some() && one.scheme == pair.scheme),
             bounds: has_bounds.then(|| {
                 [0, 1].map(|end| {
                     let texts = self.texts.texts.iter();
@@ -94,7 +96,8 @@ impl Measurement<'_> {
 impl Measurement<'_> {
     /// Tells whether rounds of a pair are known from these logs.
     pub(super) fn tells_of(&self, pair: &Pair) -> bool {
-        pair.levels.is_none() || (self.texts.are_whole() && !self.texts.is_by_depth())
+        let tells = self.texts.are_whole() || self.has_bounds(pair);
+        pair.levels.is_none() || (tells && !self.texts.is_by_depth())
     }
 
     /// Reads what rules from the leaves keep of every tree that the report asks for.
