@@ -14,6 +14,7 @@
 mod audits;
 mod optima;
 mod plans;
+mod replays;
 mod rows;
 
 use specgap::known::Known;
