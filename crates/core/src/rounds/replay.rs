@@ -169,7 +169,7 @@ pub fn replay<T: Number>(
 /// As of one. In `f64` what rounds remember is left out where fewer than 1e-20 of them do.
 ///
 /// # Complexity
-/// O(N K) time a policy and memory that it keeps apart, O(N) room for each.
+/// O(N K) time and O(N) room for each policy, and for each memory of one that remembers.
 pub fn replay_each<T: Number>(
     verifier: ChainRule,
     ratios: &(impl Coins<T> + ?Sized),
