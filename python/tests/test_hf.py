@@ -142,7 +142,36 @@ def test_texts_of_trees_at_a_price_follow_the_law(rule: str, scheme: str, option
     assert len(decode.stats["trees"]) > 2, decode.stats
 
 
-@pytest.mark.parametrize("rule", ["level-4", "traversal", "traversal-4"])
+def test_calls_at_a_price_are_those_of_the_text() -> None:
+    """Given the texts, by each position's own rows: nodes above it, their chances, and what level-4 gives."""
+    target, draft = pair(20)
+    price = fitted(20)["price"]
+    decode = hf.speculative(draft, price, rule="level-4", seed=21)
+    length, apart = 20, []
+    for _ in range(30):
+        before = decode.rounds
+        text = target.generate(PROMPT, custom_generate=decode, do_sample=True, max_new_tokens=length)[0]
+        with torch.no_grad():
+            p, q = (torch.softmax(one(text[None]).logits[0], dim=1).numpy() for one in (target, draft))
+        starts = np.zeros(length + 1)
+        starts[0] = 1.0
+        for start in range(length):
+            kept, chance, depth = [1.0], 1.0, 0
+            while depth < min(price["levels"], length - start - 1) and kept[-1] > 0:
+                at, token = start + depth + 2, int(text[start + depth + 3])
+                n = rules.children(price, q[at], depth, chance)
+                share = rules.level_share(p[at].astype(float), q[at].astype(float), n, token) if n else 0.0
+                kept.append(kept[-1] * share)
+                chance = rules.chance_of_child(price, q[at], n, token, chance) if n else 0.0
+                depth += 1
+            for depth, (here, next_) in enumerate(zip(kept, [*kept[1:], 0.0])):
+                starts[start + depth + 1] += starts[start] * (here - next_)
+        apart.append(decode.rounds - before - starts[:length].sum())
+    z = np.sum(apart) / np.sqrt(np.sum(np.square(apart)))
+    assert abs(z) < 4 and decode.tokens_per_call > 1.8, (z, decode.stats)
+
+
+@pytest.mark.parametrize("rule", ["traversal", "traversal-4"])
 def test_trees_at_a_price_make_what_the_replay_says(tmp_path: Path, rule: str) -> None:
     target, draft = pair(20)
     found = fitted(20)

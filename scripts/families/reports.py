@@ -54,7 +54,8 @@ def rankings(random):
     tensors, temperature = text(random, 300)
     tensors["token"] = drawn(random, tensors["target_logits"] / temperature)
     (kind, lists), wrong, order = listed(random, tensors, temperature), [], numpy.unique(tensors["prompt_id"], return_inverse=True)[1]
-    full, half = (log_of(temperature, {name: one[of] for name, one in tensors.items()}) for of in (order >= 0, order % 2 == 1))
+    odd = numpy.array([bin(number).count("1") % 2 == 1 for number in order])  # the half that measures: Thue and Morse's sequence
+    full, half = (log_of(temperature, {name: one[of] for name, one in tensors.items()}) for of in (order >= 0, odd))
     asked = {"cost_ratio": float(random.choice([0.02, 0.1, 0.3])), "threads": 1, "progress": False}
     if random.random() < 0.5:
         call, kind, asked["budget"] = sg.tree, f"tree, {kind}", 3

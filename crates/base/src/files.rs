@@ -446,13 +446,60 @@ pub fn read_line_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A text, without the byte order mark that some editors begin it with.
+/// The lines of a file of any length, one at a time.
+pub struct Lines {
+    file: BufReader<File>,
+    most: u64,
+    bytes: Vec<u8>,
+    number: usize,
+}
+
+impl Lines {
+    /// Opens a file whose lines have at most so many bytes.
+    pub fn open(path: &Path, most: u64) -> io::Result<Self> {
+        Ok(Self {
+            file: BufReader::with_capacity(1 << 16, File::open(path)?),
+            most,
+            bytes: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// The next line with its number, from 1, without what ends it.
+    pub fn next_line(&mut self) -> io::Result<Option<(usize, &str)>> {
+        self.bytes.clear();
+        let mut line = (&mut self.file).take(self.most + 1);
+        if line.read_until(b'\n', &mut self.bytes)? == 0 {
+            return Ok(None);
+        }
+        if self.bytes.len() as u64 > self.most {
+            return Err(too_large(self.most));
+        }
+        self.number += 1;
+        let line = match self.number {
+            1 => self.bytes.strip_prefix(MARK).unwrap_or(&self.bytes),
+            _ => &self.bytes[..],
+        };
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = std::str::from_utf8(line).map_err(|_| no_text())?;
+        Ok(Some((self.number, line)))
+    }
+}
+
+/// The byte order mark that some editors begin a text with.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A text, without such a mark.
 fn text(mut bytes: Vec<u8>) -> io::Result<String> {
-    if bytes.starts_with(b"\xEF\xBB\xBF") {
+    if bytes.starts_with(MARK) {
         bytes.drain(..3);
     }
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is no text in UTF-8"))
+    String::from_utf8(bytes).map_err(|_| no_text())
+}
+
+fn no_text() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "is no text in UTF-8")
 }
 
 fn too_large(most: u64) -> io::Error {

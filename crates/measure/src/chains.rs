@@ -3,8 +3,8 @@
 use super::data::{ChainRounds, RoundsOfLength};
 use super::sequence::order;
 use super::summary::Cluster;
-use specgap_core::rounds::floats::{accepted_everywhere, replay};
-use specgap_core::rounds::{ChainRule as Rule, FixedLength};
+use specgap_core::rounds::floats::{accepted_everywhere, replay_each};
+use specgap_core::rounds::{ChainRule as Rule, DraftLength, FixedLength};
 use specgap_statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,6 +155,8 @@ impl Replayed {
             accepted: vec![BTreeMap::new(); lengths.len()],
             calls: vec![BTreeMap::new(); lengths.len()],
         };
+        let fixed: Vec<FixedLength> = lengths.iter().copied().map(FixedLength).collect();
+        let fixed: Vec<&dyn DraftLength> = fixed.iter().map(|one| one as _).collect();
         for text in texts {
             let ratio = |&(ratio, listed): &(f64, bool)| match standing {
                 Some(standing) if !listed => standing,
@@ -168,9 +170,10 @@ impl Replayed {
                     let starts = ratios.len() as f64;
                     let sums = all.accepted[at].entry(rule).or_default();
                     sums.push((sum.copied().unwrap_or(0.0), starts));
-                    if let Some(found) = replay(rule, &ratios, &FixedLength(length)) {
-                        all.calls[at].entry(rule).or_default().push(found.calls);
-                    }
+                }
+                let found = replay_each(rule, &ratios, &fixed).unwrap_or_default();
+                for (calls, found) in all.calls.iter_mut().zip(found) {
+                    calls.entry(rule).or_default().push(found.calls);
                 }
             }
         }

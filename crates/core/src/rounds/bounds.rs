@@ -172,8 +172,8 @@ fn induce<T: Number>(
 }
 
 impl<T: Number> DraftLength for CoinBlind<T> {
-    fn remembers(&self) -> bool {
-        false
+    fn is_set(&self) -> bool {
+        true
     }
 
     fn along(&self, start: usize, most: usize, memory: usize) -> usize {

@@ -3,13 +3,13 @@
 
 use super::{ChainRule, CoinBlind, Coins, DraftLength, Replay};
 
-/// [`replay`](super::replay()) of `f64`.
-pub fn replay(
+/// [`replay_each`](super::replay_each()) of `f64`.
+pub fn replay_each(
     verifier: ChainRule,
     coins: &dyn Coins<f64>,
-    policy: &dyn DraftLength,
-) -> Option<Replay<f64>> {
-    super::replay(verifier, coins, policy)
+    policies: &[&dyn DraftLength],
+) -> Option<Vec<Replay<f64>>> {
+    super::replay_each(verifier, coins, policies)
 }
 
 /// [`coin_blind_each`](super::coin_blind_each()) of `f64`.

@@ -26,7 +26,7 @@ pub use carry::{BlockCarry, Carry, GivenOut, carried_block_starts};
 pub use coins::{ByStart, Coins};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
 pub use greedy::{greedy_block_starts, thin};
-pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay, replay_each};
 pub use several::{
     carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited, fewest_starts,
 };

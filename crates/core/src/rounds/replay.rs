@@ -3,7 +3,6 @@
 use super::coins::Coins;
 use super::survival::{ChainRule, Steps, by_step};
 use specgap_number::number::Number;
-use std::collections::VecDeque;
 
 /// How many tokens are drafted in a round, for one text.
 ///
@@ -12,9 +11,10 @@ use std::collections::VecDeque;
 /// so that the length along the text is known. What it would draft after a token that is
 /// rejected is not.
 pub trait DraftLength {
-    /// Returns whether a round's length depends on how earlier ones ended.
-    fn remembers(&self) -> bool {
-        true
+    /// Returns whether a round's length is set when it begins, so that so much is drafted whatever
+    /// becomes of it.
+    fn is_set(&self) -> bool {
+        false
     }
 
     /// Returns what the first round remembers of earlier ones.
@@ -59,8 +59,8 @@ pub enum RoundEnd {
 pub struct FixedLength(pub usize);
 
 impl DraftLength for FixedLength {
-    fn remembers(&self) -> bool {
-        false
+    fn is_set(&self) -> bool {
+        true
     }
 
     fn along(&self, _start: usize, most: usize, _memory: usize) -> usize {
@@ -70,8 +70,8 @@ impl DraftLength for FixedLength {
 
 /// A length for each start: what is set when the round begins.
 impl DraftLength for [usize] {
-    fn remembers(&self) -> bool {
-        false
+    fn is_set(&self) -> bool {
+        true
     }
 
     fn along(&self, start: usize, most: usize, _memory: usize) -> usize {
@@ -93,7 +93,7 @@ pub struct Replay<T> {
     /// happens.
     pub rounds: Vec<T>,
     /// By n: the expected number of rounds with n tokens drafted up to the first that is
-    /// rejected, itself included.
+    /// rejected, itself included. None where the length is set when the round begins.
     pub seen: Vec<T>,
     /// The expected number of rounds that the policy ended before it had to, with all
     /// drafts accepted.
@@ -160,142 +160,222 @@ pub fn replay<T: Number>(
     ratios: &(impl Coins<T> + ?Sized),
     policy: &(impl DraftLength + ?Sized),
 ) -> Option<Replay<T>> {
+    replay_each(verifier, ratios, &[&policy])?.pop()
+}
+
+/// [`replay()`] of several policies: how far rounds get from a start is the same for all of them.
+///
+/// # Exactness
+/// As of one. In `f64` what rounds remember is left out where fewer than 1e-20 of them do.
+///
+/// # Complexity
+/// O(N K) time and O(N) room for each policy, and for each memory of one that remembers.
+pub fn replay_each<T: Number>(
+    verifier: ChainRule,
+    ratios: &(impl Coins<T> + ?Sized),
+    policies: &[&dyn DraftLength],
+) -> Option<Vec<Replay<T>>> {
     if !verifier.has_rounds() {
         return None;
     }
-    let mut replay = Replay {
-        calls: T::zero(),
-        starts: vec![T::zero(); ratios.tokens()],
-        rounds: Vec::new(),
-        seen: Vec::new(),
-        stopped: T::zero(),
-    };
-    by_step!(verifier, step => match policy.remembers() {
-        true => replay.play_remembering(ratios, policy, step),
-        false => replay.play(ratios, policy, step),
-    });
-    Some(replay)
-}
-
-impl<T: Number> Replay<T> {
-    /// Plays the rounds of a policy that remembers nothing: a weight a start is all there is.
-    fn play(
-        &mut self,
-        ratios: &(impl Coins<T> + ?Sized),
-        policy: &(impl DraftLength + ?Sized),
-        step: impl Fn(&mut Steps<T>, &T) + Copy,
-    ) {
-        let tokens = self.starts.len();
-        let mut starts = std::mem::take(&mut self.starts);
-        if let Some(first) = starts.first_mut() {
-            *first = T::one();
-        }
-        for start in 0..tokens {
-            let (before, behind) = starts.split_at_mut(start + 1);
-            let weight = &before[start];
-            if !weight.is_nil() {
-                let ahead = ratios.ahead(start);
-                let most = behind.len().min(ahead.len());
-                self.round(
-                    policy,
-                    [start, most, 0],
-                    weight,
-                    ahead,
-                    step,
-                    |at, _, weight| {
-                        // What ends the text begins nothing.
-                        if let Some(next) = behind.get_mut(at) {
-                            next.gain(weight);
-                        }
-                    },
-                );
-            }
-        }
-        self.starts = starts;
-    }
-
-    /// Plays those of a policy that remembers: rounds that start at one token differ.
-    fn play_remembering(
-        &mut self,
-        ratios: &(impl Coins<T> + ?Sized),
-        policy: &(impl DraftLength + ?Sized),
-        step: impl Fn(&mut Steps<T>, &T) + Copy,
-    ) {
-        let tokens = self.starts.len();
-        let mut first = vec![T::zero(); policy.first()];
-        first.push(T::one());
-        // By what they remember, rounds that may start here and behind the next tokens.
-        let mut ahead_of = VecDeque::from([first]);
+    let tokens = ratios.tokens();
+    let mut all: Vec<Rounds<'_, T>> = (policies.iter())
+        .map(|&policy| Rounds::new(policy, tokens))
+        .collect();
+    by_step!(verifier, step => {
+        let mut row = Row::new();
         for start in 0..tokens {
             let ahead = ratios.ahead(start);
-            let most = (tokens - start - 1).min(ahead.len());
-            let mut here = ahead_of.pop_front().unwrap_or_default();
-            for (memory, weight) in here.drain(..).enumerate() {
-                if weight.is_nil() {
-                    continue;
-                }
-                self.starts[start].gain(&weight);
-                let known = [RoundEnd::Rejected, RoundEnd::AllAccepted];
-                let known = known.map(|end| policy.next(memory, end));
-                let round = [start, most, memory];
-                self.round(policy, round, &weight, ahead, step, |at, end, weight| {
-                    while ahead_of.len() <= at {
-                        ahead_of.push_back(Vec::new());
-                    }
-                    let (starts, memory) = (&mut ahead_of[at], known[end as usize]);
-                    if starts.len() <= memory {
-                        starts.resize(memory + 1, T::zero());
-                    }
-                    starts[memory].gain(weight);
-                });
-            }
-            // Its room serves a later start.
-            ahead_of.push_back(here);
+            let ahead = &ahead[..ahead.len().min(tokens - start - 1)];
+            row.begin();
+            all.iter_mut().for_each(|rounds| rounds.begin(start, ahead, &mut row, step));
+        }
+    });
+    Some(all.into_iter().map(Rounds::found).collect())
+}
+
+/// How far rounds get that start at one place, as far as was asked: m_0, m_1, .., and each less the
+/// next.
+struct Row<T> {
+    survival: Steps<T>,
+    reached: Vec<T>,
+    rejected: Vec<T>,
+}
+
+impl<T: Number> Row<T> {
+    fn new() -> Self {
+        Self {
+            survival: Steps::start(),
+            reached: vec![T::one()],
+            rejected: Vec::new(),
         }
     }
 
-    /// Counts a round that begins with some probability, and tells `next` how many tokens it may
-    /// put out, how it ends then, and with which probability.
+    fn begin(&mut self) {
+        self.survival = Steps::start();
+        self.reached.truncate(1);
+        self.rejected.clear();
+    }
+
     #[inline(always)]
-    fn round(
+    fn reach(&mut self, length: usize, ahead: &[T], step: impl Fn(&mut Steps<T>, &T)) {
+        for ratio in &ahead[self.rejected.len().min(length)..length] {
+            let before = self.survival.reached().clone();
+            step(&mut self.survival, ratio);
+            let now = self.survival.reached().clone();
+            self.rejected.push(before.excess_over(&now));
+            self.reached.push(now);
+        }
+    }
+}
+
+/// A policy's rounds, as far as they have been replayed.
+struct Rounds<'a, T> {
+    policy: &'a dyn DraftLength,
+    found: Replay<T>,
+    /// By what they remember, and by token, rounds that start there.
+    starts: Vec<Vec<T>>,
+    /// What is remembered behind a memory, by how its round ends.
+    next: Vec<[usize; 2]>,
+}
+
+/// Adds parts of a weight. A call of its own, so that nothing but these is known to the loop.
+#[inline(never)]
+fn gain_each<T: Number>(sums: &mut [T], weight: &T, parts: &[T]) {
+    let weight = weight.clone();
+    for (sum, part) in sums.iter_mut().zip(parts) {
+        sum.gain(&weight.times(part));
+    }
+}
+
+/// In `f64` fewer rounds than this are none: what is left out is less than rounding.
+const LEAST: f64 = 1e-20;
+
+impl<'a, T: Number> Rounds<'a, T> {
+    fn new(policy: &'a dyn DraftLength, tokens: usize) -> Self {
+        let mut starts = vec![vec![T::zero(); tokens]; policy.first() + 1];
+        if let Some(first) = starts[policy.first()].first_mut() {
+            *first = T::one();
+        }
+        Self {
+            policy,
+            found: Replay {
+                calls: T::zero(),
+                starts: Vec::new(),
+                rounds: Vec::new(),
+                seen: Vec::new(),
+                stopped: T::zero(),
+            },
+            starts,
+            next: Vec::new(),
+        }
+    }
+
+    /// Begins the rounds that start there.
+    fn begin(
         &mut self,
-        policy: &(impl DraftLength + ?Sized),
-        [start, most, memory]: [usize; 3],
-        weight: &T,
+        start: usize,
         ahead: &[T],
-        step: impl Fn(&mut Steps<T>, &T),
-        mut next: impl FnMut(usize, RoundEnd, &T),
+        row: &mut Row<T>,
+        step: impl Fn(&mut Steps<T>, &T) + Copy,
     ) {
-        let length = policy.along(start, most, memory).min(most);
-        self.calls.gain(weight);
-        if self.rounds.len() <= length {
-            self.rounds.resize(length + 1, T::zero());
-            self.seen.resize(length + 1, T::zero());
+        let room = ahead.len();
+        for memory in 0..self.starts.len() {
+            let weight = self.starts[memory][start].clone();
+            if weight.is_nil() || memory > 0 && !T::EXACT && weight.to_f64() < LEAST {
+                continue;
+            }
+            let length = self.policy.along(start, room, memory).min(room);
+            row.reach(length, ahead, step);
+            let reached = (&row.rejected[..length], &row.reached[length]);
+            self.count([start, room, memory], weight, reached);
         }
-        self.rounds[length].gain(weight);
-        let mut survival = Steps::start();
-        let mut reached = weight.clone();
-        let seen = self.seen.iter_mut().skip(1);
-        for ((drafted, seen), ratio) in (0..length).zip(seen).zip(ahead) {
-            step(&mut survival, ratio);
-            let now = weight.times(survival.reached());
-            let rejected = reached.excess_over(&now);
-            next(drafted, RoundEnd::Rejected, &rejected);
-            seen.gain(&rejected);
-            reached = now;
+    }
+
+    /// Counts rounds that start there, and what starts behind them.
+    fn count(
+        &mut self,
+        [start, room, memory]: [usize; 3],
+        weight: T,
+        (rejected, through): (&[T], &T),
+    ) {
+        while self.next.len() <= memory {
+            let ends = [RoundEnd::Rejected, RoundEnd::AllAccepted];
+            let next = ends.map(|end| self.policy.next(self.next.len(), end));
+            let tokens = self.starts[0].len();
+            let most = self.starts.len().max(1 + next[0].max(next[1]));
+            self.starts.resize(most, vec![T::zero(); tokens]);
+            self.next.push(next);
         }
-        next(length, RoundEnd::AllAccepted, &reached);
-        self.seen[length].gain(&reached);
-        if policy.stops(start, length, most) {
-            self.stopped.gain(&reached);
+        let (length, found) = (rejected.len(), &mut self.found);
+        let through = weight.times(through);
+        found.calls.gain(&weight);
+        if found.rounds.len() <= length {
+            found.rounds.resize(length + 1, T::zero());
         }
+        found.rounds[length].gain(&weight);
+        let [behind_rejected, behind_all] = self.next[memory];
+        let behind = &mut self.starts[behind_rejected][start + 1..];
+        gain_each(behind, &weight, rejected);
+        // What ends the text begins nothing.
+        if let Some(next) = self.starts[behind_all].get_mut(start + length + 1) {
+            next.gain(&through);
+        }
+        if self.policy.stops(start, length, room) {
+            found.stopped.gain(&through);
+        }
+        if self.policy.is_set() {
+            return;
+        }
+        if found.seen.len() <= length {
+            found.seen.resize(length + 1, T::zero());
+        }
+        found.seen[length].gain(&through);
+        gain_each(&mut found.seen[1..], &weight, rejected);
+    }
+
+    fn found(self) -> Replay<T> {
+        let mut found = self.found;
+        for starts in self.starts {
+            if found.starts.is_empty() {
+                found.starts = starts;
+                continue;
+            }
+            for (sum, one) in found.starts.iter_mut().zip(&starts) {
+                sum.gain(one);
+            }
+        }
+        found
+    }
+}
+
+impl<P: DraftLength + ?Sized> DraftLength for &P {
+    fn is_set(&self) -> bool {
+        (**self).is_set()
+    }
+
+    fn first(&self) -> usize {
+        (**self).first()
+    }
+
+    fn along(&self, start: usize, most: usize, memory: usize) -> usize {
+        (**self).along(start, most, memory)
+    }
+
+    fn stops(&self, start: usize, length: usize, room: usize) -> bool {
+        (**self).stops(start, length, room)
+    }
+
+    fn next(&self, memory: usize, end: RoundEnd) -> usize {
+        (**self).next(memory, end)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ByStart;
+    use super::super::{ByStart, Lengths, Schedule, Stop, StopBy, Survival};
     use super::*;
+    use specgap_number::distribution::Rational;
 
     /// Accepts everything, so that lengths alone decide.
     const SURE: [f64; 5] = [1.0; 5];
@@ -310,7 +390,7 @@ mod tests {
         let found = rounds(&FixedLength(2));
         assert_eq!((found.calls, found.stopped), (2.0, 1.0));
         assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
-        assert_eq!(found.seen, [0.0, 1.0, 1.0]);
+        assert!(found.seen.is_empty());
         assert_eq!(found.starts, [1.0, 0.0, 0.0, 1.0, 0.0]);
         // No policy drafts the last token.
         let found = rounds(&FixedLength(9));
@@ -327,42 +407,134 @@ mod tests {
         assert_eq!(lengths.along(1, 3, 0), 3);
     }
 
-    /// A policy of which nobody says that it remembers nothing.
-    struct Silent<'a>(&'a dyn DraftLength);
-
-    impl DraftLength for Silent<'_> {
-        fn along(&self, start: usize, most: usize, memory: usize) -> usize {
-            self.0.along(start, most, memory)
+    fn assert_alike(one: &Replay<f64>, other: &Replay<f64>) {
+        let numbers = |of: &Replay<f64>| {
+            [
+                &of.starts[..],
+                &of.rounds,
+                &of.seen,
+                &[of.calls, of.stopped],
+            ]
+            .concat()
+        };
+        let (one, other) = (numbers(one), numbers(other));
+        assert_eq!(one.len(), other.len());
+        for (one, other) in one.iter().zip(&other) {
+            assert!((one - other).abs() <= 1e-12 * (1.0 + one), "{one} {other}");
         }
     }
 
+    /// Adds what a round does that starts there, and then every round behind it, end by end.
+    fn follow<T: Number>(
+        (verifier, coins, policy): (ChainRule, &dyn Coins<T>, &dyn DraftLength),
+        [start, memory]: [usize; 2],
+        weight: &T,
+        all: &mut Replay<T>,
+    ) {
+        let Some(starts) = all.starts.get_mut(start).filter(|_| !weight.is_nil()) else {
+            return;
+        };
+        starts.gain(weight);
+        all.calls.gain(weight);
+        let room = coins.ahead(start).len().min(coins.tokens() - start - 1);
+        let length = policy.along(start, room, memory).min(room);
+        all.rounds[length].gain(weight);
+        let mut survival = Survival::<T>::new(verifier);
+        for end in 0..=length {
+            let before = survival.reached().clone();
+            let (share, how) = match coins.ahead(start).get(end).filter(|_| end < length) {
+                Some(ratio) => {
+                    survival.take(ratio);
+                    (before.minus(survival.reached()), RoundEnd::Rejected)
+                }
+                None => (before, RoundEnd::AllAccepted),
+            };
+            let weight = weight.times(&share);
+            let accepted = how == RoundEnd::AllAccepted;
+            if !policy.is_set() {
+                all.seen[length.min(end + usize::from(!accepted))].gain(&weight);
+            }
+            if accepted && policy.stops(start, length, room) {
+                all.stopped.gain(&weight);
+            }
+            let next = [start + end + 1, policy.next(memory, how)];
+            follow((verifier, coins, policy), next, &weight, all);
+        }
+    }
+
+    /// Policies side by side are what each round and all behind it come to, one after the other.
     #[test]
-    fn who_remembers_nothing_is_replayed_alike_by_both_ways_to_the_bit() {
-        let ratios: Vec<f64> = (0..97u32)
-            .map(|i| f64::from(i * i * 31 % 89) / 40.0)
-            .collect();
-        let by_start = ByStart(
-            (0..97)
-                .map(|start| ratios[start % 90..][..start % 7].to_vec())
-                .collect(),
-        );
-        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
-            for length in [0, 1, 3, 16, 200] {
-                let policy = FixedLength(length);
-                for coins in [&ratios as &dyn Coins<f64>, &by_start] {
-                    let one = replay(verifier, coins, &policy).unwrap();
-                    let other = replay(verifier, coins, &Silent(&policy)).unwrap();
-                    assert_eq!(one, other, "{verifier}, {length}");
-                    let tokens: f64 = (one.starts.iter()).sum();
-                    assert!((tokens - one.calls).abs() < 1e-9);
+    fn policies_side_by_side_are_the_law_of_all_rounds() {
+        let mut state = 3_u64;
+        let mut next = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for tokens in [0, 1, 2, 5, 8] {
+            let number = |number: u64| Rational::from_integer(number.into());
+            let ratios: Vec<Rational> = (0..tokens)
+                .map(|_| number(next(9)).over(&number(next(5) + 1)))
+                .collect();
+            let floats: Vec<f64> = ratios.iter().map(Number::to_f64).collect();
+            let by_start: Vec<usize> = (0..tokens).map(|_| next(4) as usize).collect();
+            let stop = Stop {
+                by: StopBy::ProductBelow,
+                limit: 0.7,
+                keeps: true,
+            };
+            let policies: [&dyn DraftLength; 8] = [
+                &FixedLength(1),
+                &FixedLength(3),
+                &FixedLength(30),
+                &&by_start[..],
+                &Lengths::of(stop, &floats, 4),
+                &Schedule(5),
+                &Schedule(2),
+                &Counting,
+            ];
+            let from = |start: usize| ratios[start..][..start % 4 % (tokens - start)].to_vec();
+            let by_start = ByStart((0..tokens).map(from).collect());
+            for coins in [&ratios as &dyn Coins<Rational>, &by_start] {
+                let near = (0..tokens).map(|start| {
+                    let ahead = coins.ahead(start).iter();
+                    ahead.map(Number::to_f64).collect()
+                });
+                let near = ByStart(near.collect());
+                for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
+                    let exact = replay_each(verifier, coins, &policies).unwrap();
+                    let near = replay_each(verifier, &near, &policies).unwrap();
+                    for ((policy, exact), near) in policies.into_iter().zip(exact).zip(near) {
+                        let nils = |of: &[Rational]| vec![Rational::zero(); of.len()];
+                        let mut expected = Replay {
+                            calls: Rational::zero(),
+                            starts: nils(&exact.starts),
+                            rounds: nils(&exact.rounds),
+                            seen: nils(&exact.seen),
+                            stopped: Rational::zero(),
+                        };
+                        let text = (verifier, coins, policy);
+                        follow(text, [0, policy.first()], &Rational::one(), &mut expected);
+                        assert_eq!(exact, expected);
+                        let floats = |all: &[Rational]| all.iter().map(Number::to_f64).collect();
+                        let expected = Replay {
+                            calls: expected.calls.to_f64(),
+                            starts: floats(&expected.starts),
+                            rounds: floats(&expected.rounds),
+                            seen: floats(&expected.seen),
+                            stopped: expected.stopped.to_f64(),
+                        };
+                        assert_alike(&near, &expected);
+                    }
                 }
             }
         }
     }
 
-    struct Remembering;
+    struct KeepsOn;
 
-    impl DraftLength for Remembering {
+    impl DraftLength for KeepsOn {
         fn along(&self, _start: usize, _most: usize, memory: usize) -> usize {
             // More than there is room for.
             if memory == 0 { 1 } else { usize::MAX }
@@ -406,7 +578,7 @@ mod tests {
     #[test]
     fn what_a_round_remembers_reaches_the_next() {
         // Unless a policy says so, nothing is remembered.
-        assert_eq!(rounds(&Remembering).rounds, [1.0, 2.0]);
+        assert_eq!(rounds(&KeepsOn).rounds, [1.0, 2.0]);
         // One token, then two.
         let found = rounds(&Counting);
         assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
@@ -421,6 +593,10 @@ mod tests {
     fn a_policy_may_not_draft_more_than_there_is_room_for() {
         struct Boundless;
         impl DraftLength for Boundless {
+            fn is_set(&self) -> bool {
+                true
+            }
+
             fn along(&self, _start: usize, _most: usize, _memory: usize) -> usize {
                 usize::MAX
             }

@@ -84,10 +84,6 @@ impl Lengths {
 }
 
 impl DraftLength for Lengths {
-    fn remembers(&self) -> bool {
-        false
-    }
-
     fn along(&self, start: usize, _most: usize, _memory: usize) -> usize {
         self.0.get(start).map_or(0, |drafted| drafted.tokens)
     }
@@ -109,6 +105,10 @@ impl DraftLength for Lengths {
 pub struct Schedule(pub usize);
 
 impl DraftLength for Schedule {
+    fn is_set(&self) -> bool {
+        true
+    }
+
     fn first(&self) -> usize {
         self.0
     }

@@ -10,10 +10,13 @@ use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
 use crate::log::{Dtype, Groups, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde_json::Value;
 use specgap_base::csv::fields;
-use specgap_base::files::{DOCUMENT, read_lines};
-use specgap_base::sorted::Map;
+use specgap_base::files::{DOCUMENT, Lines};
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 
 /// Columns that have to be there.
@@ -107,10 +110,10 @@ struct Tokens {
     position: Vec<i64>,
     token: Vec<i64>,
     logp: Vec<f64>,
-    /// The line of the text's next token.
+    /// The line of the text's next token; none where nothing is drafted behind the first.
     next: Vec<Option<usize>>,
-    /// By depth, from 1, and line: what a round that begins there drafts so far.
-    said: Vec<Vec<Option<Said>>>,
+    /// By depth, from 1: what a round that begins at each line drafts so far.
+    said: Vec<SaidOf>,
     /// Which of [`SCORED`] are there.
     scored: [bool; 4],
     has_tokens: bool,
@@ -127,6 +130,13 @@ struct Said {
     scored: [Option<f64>; 4],
 }
 
+/// The same of all lines; where no round drafts so far, and of columns that are not there, no numbers.
+#[derive(Debug, Default)]
+struct SaidOf {
+    logq: Vec<f64>,
+    scored: [Vec<f64>; 4],
+}
+
 /// Where the draft's columns of a depth are.
 struct OfDepth {
     logq: usize,
@@ -134,20 +144,119 @@ struct OfDepth {
 }
 
 /// An entry as a file has it.
-#[derive(Clone, Debug, PartialEq)]
-enum Cell {
-    Text(String),
+enum Cell<'a> {
+    Text(&'a str),
     Number(f64),
     Missing,
 }
 
-/// Lines of a file, each with its number, from 1.
+/// Bits of numbers that are none, where an entry is missing, and where it is a text; its place among
+/// the column's texts is in the lower half.
+const MISSING: u64 = 0x7ff8_0001 << 32;
+const TEXT: u64 = 0x7ff8_0002 << 32;
+
+/// The entries of a column, a number each; none of a column of which nothing is read.
+#[derive(Default)]
+struct Column {
+    is_read: bool,
+    entries: Vec<f64>,
+    /// Each once.
+    texts: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Column {
+    fn push(&mut self, cell: &Cell<'_>) {
+        let entry = match *cell {
+            Cell::Number(x) if x.is_nan() => f64::NAN,
+            Cell::Number(x) => x,
+            Cell::Missing => f64::from_bits(MISSING),
+            Cell::Text(text) => {
+                let known = self.places.get(text).copied();
+                let place = known.unwrap_or_else(|| {
+                    self.texts.push(text.to_owned());
+                    self.places.insert(text.to_owned(), self.texts.len() - 1);
+                    self.texts.len() - 1
+                });
+                f64::from_bits(TEXT | place as u64 & 0xffff_ffff)
+            }
+        };
+        self.entries.push(entry);
+    }
+
+    /// An entry, the same of all that are alike.
+    fn bits(&self, record: usize) -> u64 {
+        self.entries.get(record).map_or(MISSING, |x| x.to_bits())
+    }
+
+    fn cell(&self, record: usize) -> Cell<'_> {
+        match self.bits(record) {
+            MISSING => Cell::Missing,
+            bits if bits & TEXT == TEXT && bits >> 63 == 0 => {
+                let text = self.texts.get(bits as u32 as usize);
+                text.map_or(Cell::Missing, |text| Cell::Text(text))
+            }
+            bits => Cell::Number(f64::from_bits(bits)),
+        }
+    }
+}
+
+/// The columns of a file.
+#[derive(Default)]
 struct Table {
     names: Vec<String>,
-    lines: Vec<(usize, Vec<Cell>)>,
+    columns: Vec<Column>,
+    records: usize,
+    /// The line of the first record, from 1, and those of records in front of which there are empty ones.
+    first: usize,
+    lines: Vec<(usize, usize)>,
 }
 
 impl Table {
+    /// Adds a column, by whose name it follows whether anything is read of it.
+    fn add(&mut self, name: &str) {
+        let depth = |(_, depth): &(&str, &str)| depth.parse::<u32>().is_ok();
+        let plain = name
+            .rsplit_once('_')
+            .filter(depth)
+            .map_or(name, |(plain, _)| plain);
+        let mut known = NEEDED.iter().chain(&SCORED).chain(&["token", "group"]);
+        self.names.push(name.to_owned());
+        self.columns.push(Column {
+            is_read: known.any(|known| *known == plain),
+            ..Column::default()
+        });
+    }
+
+    /// Begins a record, which stands on a line.
+    fn begin(&mut self, line: usize) {
+        if self.line(self.records) != line {
+            self.lines.push((self.records, line));
+        }
+        self.records += 1;
+    }
+
+    /// The line of a record.
+    fn line(&self, record: usize) -> usize {
+        let gaps = self.lines.partition_point(|&(first, _)| first <= record);
+        let last = gaps.checked_sub(1).and_then(|last| self.lines.get(last));
+        last.map_or(self.first + record, |&(first, line)| line + record - first)
+    }
+
+    /// Puts an entry of the last record into a column.
+    fn put(&mut self, column: usize, cell: &Cell<'_>) {
+        let column = self.columns.get_mut(column).filter(|column| column.is_read);
+        let Some(column) = column else {
+            return;
+        };
+        while column.entries.len() + 1 < self.records {
+            column.push(&Cell::Missing);
+        }
+        // The last of two counts.
+        column.entries.truncate(self.records - 1);
+        column.push(cell);
+    }
+
     fn column(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|other| other == name)
     }
@@ -181,21 +290,25 @@ impl Reading<'_> {
         ImportError::Field {
             path: self.path.to_owned(),
             record,
-            line: self.table.lines.get(record).map_or(0, |(line, _)| *line),
+            line: self.table.line(record),
             field: self.table.names.get(column).cloned().unwrap_or_default(),
             message,
         }
     }
 
-    fn cell(&self, record: usize, column: usize) -> &Cell {
-        let line = self.table.lines.get(record);
-        line.and_then(|(_, cells)| cells.get(column))
-            .unwrap_or(&Cell::Missing)
+    fn cell(&self, record: usize, column: usize) -> Cell<'_> {
+        let column = self.table.columns.get(column);
+        column.map_or(Cell::Missing, |column| column.cell(record))
+    }
+
+    fn bits(&self, record: usize, column: usize) -> u64 {
+        let column = self.table.columns.get(column);
+        column.map_or(MISSING, |column| column.bits(record))
     }
 
     fn number(&self, record: usize, column: usize) -> Result<f64, ImportError> {
         match self.cell(record, column) {
-            Cell::Number(x) => Ok(*x),
+            Cell::Number(x) => Ok(x),
             Cell::Text(text) => Err(self.refused(record, column, format!("{text:?} is no number"))),
             Cell::Missing => Err(self.refused(
                 record,
@@ -208,7 +321,7 @@ impl Reading<'_> {
     /// Reads what a prompt or a group is called.
     fn name(&self, record: usize, column: usize, missing: &str) -> Result<String, ImportError> {
         match self.cell(record, column) {
-            Cell::Text(text) => Ok(text.clone()),
+            Cell::Text(text) => Ok(text.to_owned()),
             Cell::Number(x) => Ok(x.to_string()),
             Cell::Missing => Err(self.refused(record, column, missing.to_owned())),
         }
@@ -319,8 +432,8 @@ impl Tokens {
     fn read(path: &Path) -> Result<Self, ImportError> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         let table = match ending {
-            Some("csv") => csv(path, &text(path)?)?,
-            Some("jsonl") => jsonl(path, &text(path)?)?,
+            Some("csv") => csv(path)?,
+            Some("jsonl") => jsonl(path)?,
             Some("parquet") => parquet(path)?,
             _ => {
                 return Err(ImportError::input(
@@ -357,18 +470,32 @@ impl Tokens {
             scored: by_depth[0].scored.map(|column| column.is_some()),
             ..Self::default()
         };
-        let mut prompts: HashMap<String, i64> = HashMap::new();
-        // The last line of each prompt's text, and its position.
-        let mut ends: Map<i64, (usize, i64)> = Map::new();
-        for record in 0..table.lines.len() {
-            let name = reading.name(record, prompt, "is missing")?;
-            let count = prompts.len() as i64;
-            let id = *prompts.entry(name).or_insert(count);
+        let mut prompts: HashMap<u64, usize> = HashMap::new();
+        // Of each prompt the last line of its text, its position, and the entry of the group.
+        let mut ends: Vec<Option<(usize, i64)>> = Vec::new();
+        let mut grouped: Vec<u64> = Vec::new();
+        let mut last = (MISSING, 0);
+        for record in 0..table.records {
+            let name = reading.bits(record, prompt);
+            if name != last.0 {
+                reading.name(record, prompt, "is missing")?;
+                let count = prompts.len();
+                last = (name, *prompts.entry(name).or_insert(count));
+                ends.resize(prompts.len(), None);
+            } else if name == MISSING {
+                reading.name(record, prompt, "is missing")?;
+            }
+            let at = last.1;
+            let id = at as i64;
             if let Some(column) = group {
-                tokens.take_group(&reading, (record, column), id)?;
+                let own = reading.bits(record, column);
+                if grouped.get(at) != Some(&own) {
+                    tokens.take_group(&reading, (record, column), id)?;
+                    grouped.resize(prompts.len(), own);
+                }
             }
             let here = reading.whole(record, position)?;
-            let before = ends.get(&id).copied();
+            let before = ends[at];
             let wanted = before.map_or(0, |(_, last)| last + 1);
             if here != wanted && here != 0 {
                 return Err(reading.refused(
@@ -380,10 +507,10 @@ impl Tokens {
                     ),
                 ));
             }
-            if let Some((before, _)) = before.filter(|_| here > 0) {
+            if let Some((before, _)) = before.filter(|_| here > 0 && by_depth.len() > 1) {
                 tokens.next[before] = Some(record);
             }
-            ends.insert(id, (record, here));
+            ends[at] = Some((record, here));
             let p = reading.number(record, logp)?;
             if p > ABOVE || !p.is_finite() {
                 return Err(reading.refused(record, logp, not_a_logarithm(p)));
@@ -393,21 +520,31 @@ impl Tokens {
             tokens.prompt.push(id);
             tokens.position.push(here);
             tokens.logp.push(p.clamp(NOTHING, 0.0));
-            tokens.next.push(None);
+            if by_depth.len() > 1 {
+                tokens.next.push(None);
+            }
         }
         if tokens.logp.is_empty() {
             return Err(ImportError::input(path, "has no line of a token"));
         }
         tokens.prompts = prompts.len();
         for (ahead, columns) in by_depth.iter().enumerate() {
-            let lines = 0..tokens.logp.len();
-            let said = lines.map(|record| match tokens.ahead(record, ahead) {
-                Some(at) => reading.said(record, columns, tokens.logp[at]).map(Some),
+            let mut all = SaidOf::default();
+            for record in 0..tokens.logp.len() {
                 // What lies behind a text's end is not read.
-                None => Ok(None),
-            });
-            let said = said.collect::<Result<_, _>>()?;
-            tokens.said.push(said);
+                let said = match tokens.ahead(record, ahead) {
+                    Some(at) => Some(reading.said(record, columns, tokens.logp[at])?),
+                    None => None,
+                };
+                all.logq.push(said.map_or(f64::NAN, |said| said.logq));
+                for (at, scored) in all.scored.iter_mut().enumerate() {
+                    if tokens.scored[at] {
+                        let value = said.and_then(|said| said.scored[at]);
+                        scored.push(value.unwrap_or(f64::NAN));
+                    }
+                }
+            }
+            tokens.said.push(all);
         }
         Ok(tokens)
     }
@@ -490,13 +627,17 @@ impl Tokens {
             ..RawTensor::integers(name, ids)
         };
         // Of each line what is said of it depth by depth.
-        let said = || (0..count).flat_map(|line| self.said.iter().map(move |all| all[line]));
+        let said = |of: &dyn Fn(&SaidOf) -> &[f64], none: f64| -> Vec<f64> {
+            let columns: Vec<&[f64]> = self.said.iter().map(of).collect();
+            let all = (0..count).flat_map(|line| columns.iter().map(move |all| all[line]));
+            all.map(|x| if x.is_nan() { none } else { x }).collect()
+        };
         let drafted = (0..count).flat_map(|line| {
             let token = |at: usize| self.token.get(at).copied();
             (0..depths).map(move |ahead| self.ahead(line, ahead).and_then(token).unwrap_or(-1))
         });
-        let logq = said().map(|said| said.map_or(NOTHING, |said| said.logq));
-        let (logq, drafted): (Vec<f64>, Vec<i64>) = (logq.collect(), drafted.collect());
+        let logq = said(&|all| &all.logq, NOTHING);
+        let drafted: Vec<i64> = drafted.collect();
         let of_depths = |last: &[usize]| match depths {
             1 => [&[count][..], last].concat(),
             _ => [&[count, depths][..], last].concat(),
@@ -524,8 +665,7 @@ impl Tokens {
         }
         for (at, name) in SCORED.into_iter().enumerate() {
             if self.scored[at] {
-                let value = |said: Option<Said>| said.and_then(|said| said.scored[at]);
-                let values: Vec<f64> = said().map(|one| value(one).unwrap_or(-1.0)).collect();
+                let values = said(&|all| &all.scored[at], -1.0);
                 tensors.push(floats(name, of_depths(&[]), &values));
             }
         }
@@ -540,96 +680,155 @@ fn not_a_logarithm(x: f64) -> String {
     )
 }
 
-fn text(path: &Path) -> Result<String, ImportError> {
-    let read = read_lines(path, DOCUMENT);
-    read.map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))
+/// Hands over the lines of a file that are not empty, each with its number, from 1.
+fn each_line(
+    path: &Path,
+    mut take: impl FnMut(usize, &str) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
+    let refused = |error| ImportError::input(path, format!("cannot be read: {error}"));
+    let mut lines = Lines::open(path, DOCUMENT).map_err(refused)?;
+    while let Some((number, line)) = lines.next_line().map_err(refused)? {
+        if !line.trim_ascii().is_empty() {
+            take(number, line)?;
+        }
+    }
+    Ok(())
 }
 
 /// A text of a table as a cell.
-fn parsed(text: &str) -> Cell {
-    match text.trim() {
-        "" => Cell::Missing,
-        text => match text.parse() {
-            Ok(x) => Cell::Number(x),
-            Err(_) => Cell::Text(text.to_owned()),
+fn parsed(text: &str) -> Cell<'_> {
+    // A number as a rule, with nothing around it.
+    match text.parse().or_else(|_| text.trim().parse()) {
+        Ok(x) => Cell::Number(x),
+        Err(_) => match text.trim() {
+            "" => Cell::Missing,
+            text => Cell::Text(text),
         },
     }
 }
 
 /// Comma-separated values, with names in the first line.
-fn csv(path: &Path, text: &str) -> Result<Table, ImportError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty());
-    let (_, names) = lines
-        .next()
-        .ok_or_else(|| ImportError::input(path, "is empty"))?;
-    let names: Vec<String> = fields(names)
-        .into_iter()
-        .map(|name| name.trim().to_owned())
-        .collect();
-    let lines = lines.map(|(number, line)| {
-        let cells: Vec<Cell> = fields(line).iter().map(|cell| parsed(cell)).collect();
-        if cells.len() == names.len() {
-            return Ok((number, cells));
+fn csv(path: &Path) -> Result<Table, ImportError> {
+    let mut table = Table::default();
+    each_line(path, |number, line| {
+        if table.names.is_empty() {
+            fields(line).for_each(|name| table.add(name.trim()));
+            table.first = number + 1;
+            return Ok(());
+        }
+        table.begin(number);
+        let mut count = 0;
+        for field in fields(line) {
+            table.put(count, &parsed(&field));
+            count += 1;
+        }
+        if count == table.names.len() {
+            return Ok(());
         }
         Err(ImportError::input(
             path,
             format!(
-                "line {number} has {} entries where the first line names {} columns; quote entries \
+                "line {number} has {count} entries where the first line names {} columns; quote entries \
                  that have a comma in them",
-                cells.len(),
-                names.len()
+                table.names.len()
             ),
         ))
-    });
-    let lines = lines.collect::<Result<_, _>>()?;
-    Ok(Table { names, lines })
+    })?;
+    match table.names.is_empty() {
+        true => Err(ImportError::input(path, "is empty")),
+        false => Ok(table),
+    }
 }
 
 /// An object a line; columns are the fields of all of them.
-fn jsonl(path: &Path, text: &str) -> Result<Table, ImportError> {
-    let mut names: Vec<String> = Vec::new();
-    let mut lines = Vec::new();
-    let text = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty());
-    for (number, line) in text {
-        let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
-            .map_err(|error| {
-                ImportError::input(path, format!("line {number} is no JSON object: {error}"))
-            })?;
-        let mut cells = vec![Cell::Missing; names.len()];
-        // A list is depth by depth.
-        let fields = object.into_iter().flat_map(|(name, value)| match value {
-            serde_json::Value::Array(all) if all.len() <= MOST_DEPTHS => (1..)
-                .zip(all)
-                .map(|(depth, value)| match depth {
-                    1 => (name.clone(), value),
-                    _ => (format!("{name}_{depth}"), value),
-                })
-                .collect::<Vec<_>>(),
-            value => vec![(name, value)],
-        });
-        for (name, value) in fields {
-            let at = names.iter().position(|other| *other == name);
-            let at = at.unwrap_or_else(|| {
-                names.push(name);
-                cells.push(Cell::Missing);
-                names.len() - 1
-            });
-            cells[at] = match value {
-                serde_json::Value::Null => Cell::Missing,
-                serde_json::Value::Number(x) => x.as_f64().map_or(Cell::Missing, Cell::Number),
-                serde_json::Value::Bool(is) => Cell::Number(f64::from(u8::from(is))),
-                serde_json::Value::String(text) => parsed(&text),
-                other => Cell::Text(other.to_string()),
-            };
-        }
-        lines.push((number, cells));
+fn jsonl(path: &Path) -> Result<Table, ImportError> {
+    let mut table = Table {
+        first: 1,
+        ..Table::default()
+    };
+    each_line(path, |number, line| {
+        table.begin(number);
+        let mut text = serde_json::Deserializer::from_str(line);
+        let read = text.deserialize_map(Fields(&mut table));
+        read.and_then(|()| text.end()).map_err(|error| {
+            ImportError::input(path, format!("line {number} is no JSON object: {error}"))
+        })
+    })?;
+    Ok(table)
+}
+
+/// What the fields of a line's object are put into.
+struct Fields<'a>(&'a mut Table);
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
     }
-    Ok(Table { names, lines })
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(at) = fields.next_key_seed(Name(self.0))? {
+            self.0.put_value(at, fields.next_value()?);
+        }
+        Ok(())
+    }
+}
+
+/// Where the column of a name is found, or made.
+struct Name<'a>(&'a mut Table);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<usize, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name<'_> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<usize, E> {
+        Ok(self.0.place(name))
+    }
+}
+
+impl Table {
+    /// The column of a name, which is added where there is none.
+    fn place(&mut self, name: &str) -> usize {
+        self.column(name).unwrap_or_else(|| {
+            self.add(name);
+            self.names.len() - 1
+        })
+    }
+
+    fn put_value(&mut self, at: usize, value: Value) {
+        match value {
+            Value::Null => self.put(at, &Cell::Missing),
+            Value::Number(x) => self.put(at, &x.as_f64().map_or(Cell::Missing, Cell::Number)),
+            Value::Bool(is) => self.put(at, &Cell::Number(f64::from(u8::from(is)))),
+            Value::String(text) => self.put(at, &parsed(&text)),
+            // A list is depth by depth.
+            Value::Array(all) if all.len() <= MOST_DEPTHS => {
+                for (depth, value) in (1..).zip(all) {
+                    let at = match depth {
+                        1 => at,
+                        _ => self.place(&format!("{}_{depth}", self.names[at])),
+                    };
+                    match value {
+                        Value::Array(_) => self.put(at, &Cell::Text(&value.to_string())),
+                        value => self.put_value(at, value),
+                    }
+                }
+            }
+            other => self.put(at, &Cell::Text(&other.to_string())),
+        }
+    }
 }
 
 #[cfg(feature = "parquet")]
@@ -649,30 +848,44 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
         .map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))?;
     let reader = SerializedFileReader::new(file).map_err(refused)?;
     let fields = reader.metadata().file_metadata().schema().get_fields();
-    let names = fields.iter().map(|field| field.name().to_owned()).collect();
-    let mut lines = Vec::new();
+    let mut table = Table {
+        first: 1,
+        ..Table::default()
+    };
+    fields.iter().for_each(|field| table.add(field.name()));
     for (number, row) in (1..).zip(reader.get_row_iter(None).map_err(refused)?) {
         let row = row.map_err(refused)?;
-        let cells = row.get_column_iter().map(|(_, field)| match field {
-            Field::Null => Cell::Missing,
-            Field::Bool(is) => Cell::Number(f64::from(u8::from(*is))),
-            Field::Byte(x) => Cell::Number(f64::from(*x)),
-            Field::Short(x) => Cell::Number(f64::from(*x)),
-            Field::Int(x) => Cell::Number(f64::from(*x)),
-            Field::Long(x) => Cell::Number(*x as f64),
-            Field::UByte(x) => Cell::Number(f64::from(*x)),
-            Field::UShort(x) => Cell::Number(f64::from(*x)),
-            Field::UInt(x) => Cell::Number(f64::from(*x)),
-            Field::ULong(x) => Cell::Number(*x as f64),
-            Field::Float(x) => Cell::Number(f64::from(*x)),
-            Field::Double(x) => Cell::Number(*x),
-            Field::Str(text) => parsed(text),
-            Field::Bytes(bytes) => parsed(&String::from_utf8_lossy(bytes.data())),
-            other => Cell::Text(other.to_string()),
-        });
-        lines.push((number, cells.collect()));
+        table.begin(number);
+        for (at, (_, field)) in row.get_column_iter().enumerate() {
+            let bytes;
+            let text;
+            let cell = match field {
+                Field::Null => Cell::Missing,
+                Field::Bool(is) => Cell::Number(f64::from(u8::from(*is))),
+                Field::Byte(x) => Cell::Number(f64::from(*x)),
+                Field::Short(x) => Cell::Number(f64::from(*x)),
+                Field::Int(x) => Cell::Number(f64::from(*x)),
+                Field::Long(x) => Cell::Number(*x as f64),
+                Field::UByte(x) => Cell::Number(f64::from(*x)),
+                Field::UShort(x) => Cell::Number(f64::from(*x)),
+                Field::UInt(x) => Cell::Number(f64::from(*x)),
+                Field::ULong(x) => Cell::Number(*x as f64),
+                Field::Float(x) => Cell::Number(f64::from(*x)),
+                Field::Double(x) => Cell::Number(*x),
+                Field::Str(text) => parsed(text),
+                Field::Bytes(all) => {
+                    bytes = String::from_utf8_lossy(all.data());
+                    parsed(&bytes)
+                }
+                other => {
+                    text = other.to_string();
+                    Cell::Text(&text)
+                }
+            };
+            table.put(at, &cell);
+        }
     }
-    Ok(Table { names, lines })
+    Ok(table)
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -698,11 +911,8 @@ mod tests {
     }
 
     /// Returns what lines say of the first draft of a round.
-    fn of_first<T>(tokens: &Tokens, what: impl Fn(Said) -> T) -> Vec<T> {
-        tokens.said[0]
-            .iter()
-            .map(|said| what(said.unwrap()))
-            .collect()
+    fn of_first(tokens: &Tokens) -> &SaidOf {
+        &tokens.said[0]
     }
 
     #[test]
@@ -721,6 +931,7 @@ mod tests {
             $\na,0,-1\n -> line 2 has 3 entries | 4 columns
             $\na,1,-1,-1\n -> (line 2): position | 0 is expected
             $\na,0,-1,-1\na,2,-1,-1\n -> (line 3): position | 1 is expected
+            $\n\n\na,0,-1,-1\nb,0,-1,-1\n\na,2,-1,-1\n -> record 2 (line 7): position | 1 is expected
             $\na,0,-1,-1\nb,1,-1,-1\n -> (line 3): position | 0 is expected
             $\na,0.5,-1,-1\n -> (line 2): position | whole number
             $,hit\na,0,-1,-1,0.5\n -> (line 2): hit | neither 0 nor 1
@@ -786,9 +997,8 @@ mod tests {
             assert_eq!(tokens.prompt, [0, 1, 0]);
             assert_eq!(tokens.position, [0, 0, 1]);
             assert_eq!(tokens.logp, [-0.5, 0.0, -2.0]);
-            assert_eq!(of_first(&tokens, |said| said.logq), [NOTHING, -1e-3, -0.25]);
-            let hits = of_first(&tokens, |said| said.scored[0]);
-            assert_eq!(hits, [1.0, 0.0, 1.0].map(Some));
+            assert_eq!(of_first(&tokens).logq, [NOTHING, -1e-3, -0.25]);
+            assert_eq!(of_first(&tokens).scored[0], [1.0, 0.0, 1.0]);
             assert_eq!(tokens.scored, [true, false, false, false]);
             let log = open_tokens(&path, Some(0.6)).unwrap();
             let mut row = crate::log::Row::default();
@@ -843,7 +1053,7 @@ mod tests {
             (vec![0, 0, 1], vec![0, 1, 0])
         );
         assert_eq!(tokens.logp, [-0.5, -0.25, -1.0]);
-        assert_eq!(of_first(&tokens, |said| said.logq), [-1.0, -0.75, -0.125]);
+        assert_eq!(of_first(&tokens).logq, [-1.0, -0.75, -0.125]);
         write(&[1, 0, 1]);
         let error = Tokens::read(&path).unwrap_err().to_string();
         assert!(error.contains("(line 2): logq: is missing"), "{error}");

@@ -26,7 +26,7 @@ pub struct AskedBetween {
     pub owed: [f64; 2],
 }
 
-/// What an offer's one pass gives to a token.
+/// What an offer's one pass gives to a token; no child is named where it is not known which may hold it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfferedBetween {
     /// Each child that may hold it.
@@ -56,21 +56,24 @@ impl OfferedLists {
             own.map(|(&mass, &q)| if is_heavy(q) { mass } else { 0.0 })
                 .collect()
         };
-        let (p, q) = (of(p), of(q));
-        let rest = [&p, &q].map(|row| over_zero(1.0 - compensated_sum(row.iter().copied())));
+        let heavy = [of(p), of(q)];
+        let sum = |row: &Vec<f64>| compensated_sum(row.iter().copied());
+        let rest = heavy.each_ref().map(|row| over_zero(1.0 - sum(row)));
         let strata = match children {
             Children::Iid => None,
             Children::Strata(straddle) => {
-                let strata = Strata::listed(&q, rest[1], drafts);
-                let heavy = q.iter().filter(|&&q| q > 0.0).count();
-                if strata.certain().len() == heavy && strata.strata() > 1 {
+                let [_, q] = &heavy;
+                let strata = Strata::listed(q, rest[1], drafts);
+                let count = q.iter().filter(|&&q| q > 0.0).count();
+                if strata.certain().len() == count && strata.strata() > 1 {
                     return None;
                 }
-                let homes = (0..).zip(&q).map(|(token, &q)| strata.home(token, q));
+                let homes = (0..).zip(q).map(|(token, &q)| strata.home(token, q));
                 let homes = homes.collect();
                 Some((strata.clone(), strata.links(straddle), homes))
             }
         };
+        let (p, q) = (p.to_vec(), q.to_vec());
         Some(Self { p, q, rest, strata })
     }
 
@@ -79,8 +82,7 @@ impl OfferedLists {
         self.strata.is_none()
     }
 
-    /// Returns what one pass of a weight between these gives to a token; `None` where its place is not
-    /// known.
+    /// Returns what one pass of a weight between these gives to a token; `None` where the lists have none.
     ///
     /// # Formula
     /// `docs/theory/truncated-rows.md#text`.
@@ -141,7 +143,8 @@ impl OfferedLists {
             [0, 1].map(|end| chance[end].min(owed[end]))
         };
         found.kept = match *homes.get(token)? {
-            Home::Nowhere => return None,
+            // It is drafted with c q, by an unknown child.
+            Home::Nowhere => [0.0, of_p[1].min(strata.scale() * q)],
             Home::Certain(slot) => {
                 let mut alive = ends.each_ref().map(|end| end.alive);
                 for &before in &strata.certain()[..slot] {

@@ -68,6 +68,10 @@ pub(super) struct Reading<'a> {
 /// What is read of a span, at every depth.
 type VisitSpan<'a> = dyn FnMut(Vec<Vec<Read>>) -> Result<(), ReplayError> + 'a;
 
+/// Both rows, the text's token, and where they leave tokens out how many they list and the most q that
+/// another token has.
+type VisitRows<'a> = dyn FnMut(Rows<'_>, usize, Option<(usize, f64)>) + 'a;
+
 /// Reads all spans of a log, each at every depth.
 type SpansRead<'a> =
     dyn Fn(&Task<'_>, &[Task<'_>], &mut VisitSpan<'_>) -> Result<(), ReplayError> + 'a;
@@ -271,14 +275,13 @@ impl Texts {
         Ok(all)
     }
 
-    /// Reads the rows of a text again, in order: both rows, the text's token, and where they leave tokens
-    /// out, whose masses are then behind the others in proportion, how many they list and the most q that
-    /// another token has.
+    /// Reads the rows of a text again, in order; tokens that they leave out are then behind the others in
+    /// proportion.
     pub(super) fn rows_along(
         &self,
         logs: &[Log],
         text: &Text,
-        visit: &mut dyn FnMut(Rows<'_>, usize, Option<(usize, f64)>),
+        visit: &mut VisitRows<'_>,
     ) -> Result<(), ReplayError> {
         let Workspace {
             mut row,

@@ -266,14 +266,15 @@ impl Families {
         all
     }
 
-    /// Cuts at all sizes that people write: where outcomes are certain, one of them excludes each neighbour
-    /// in a coarse grid.
-    pub(crate) fn finer(rule: Rule) -> Self {
+    /// Cuts of p, or of drafts, at all sizes that people write: where outcomes are certain, one of them
+    /// excludes each neighbour in a coarse grid.
+    pub(crate) fn finer(rule: Rule, of_drafts: bool) -> Self {
         let mut all = Self::default();
-        all.cuts("target-cut", true, |change| {
-            Law::Target(change, Place::Everywhere)
-        });
-        if rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
+        if !of_drafts {
+            all.cuts("target-cut", true, |change| {
+                Law::Target(change, Place::Everywhere)
+            });
+        } else if rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
             all.cuts("draft-cut", true, Law::Draft);
         }
         all
@@ -284,10 +285,10 @@ impl Families {
             let all = if finer { from..to } else { 0..0 };
             all.map(|number| f64::from(number) / 100.0)
         };
-        let more = if finer { 2..129 } else { 0..0 };
+        let more = if finer { 7..41 } else { 0..0 };
         let top_k = TOP_K.into_iter().chain(more).map(Change::TopK);
-        let top_p = TOP_P.into_iter().chain(hundredths(30, 100));
-        let min_p = MIN_P.into_iter().chain(hundredths(1, 51));
+        let top_p = TOP_P.into_iter().chain(hundredths(50, 100));
+        let min_p = MIN_P.into_iter().chain(hundredths(1, 31));
         self.add(name, top_k.map(&law));
         self.add(name, top_p.map(Change::TopP).map(&law));
         self.add(name, min_p.map(Change::MinP).map(&law));

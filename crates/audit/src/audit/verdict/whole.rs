@@ -158,8 +158,9 @@ fn audited(
         conclusion = Some(Conclusion::NotTheRule);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
-    if refuted && fits.is_none() && may_fit.is_none() {
-        let finer = Asked::new(opened, settings, Families::finer(opened.rule));
+    if falls.contains(&true) && numbers.is_none() && fits.is_none() && may_fit.is_none() {
+        let families = Families::finer(opened.rule, weighed.drafts_fall());
+        let finer = Asked::new(opened, settings, families);
         weighed.sharpen(&finer.found(&|_| {})?);
     }
     let cause = led(

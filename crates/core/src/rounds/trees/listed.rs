@@ -63,10 +63,14 @@ pub fn kept_between(shape: &Shape, text: &[ListedToken<'_>]) -> [Vec<f64>; 2] {
             let lists = lists?.1.as_ref()?;
             Some((p, lists.offered(token, count, state.weight)?))
         });
-        let Some((p, found)) = found else {
-            // All below may be kept where this is, or nothing.
-            for most in &mut survival[1][depth + 1..] {
-                *most += state.kept[1];
+        // What all children take at most.
+        let most = found.as_ref().map_or(state.kept[1], |(p, found)| {
+            state.kept[1].min(state.made[1] * found.kept[1] / p)
+        });
+        let Some((p, found)) = found.filter(|one| !one.1.asked.is_empty()) else {
+            // All below may be kept where that is, or nothing.
+            for level in &mut survival[1][depth + 1..] {
+                *level += most;
             }
             continue;
         };
@@ -85,9 +89,8 @@ pub fn kept_between(shape: &Shape, text: &[ListedToken<'_>]) -> [Vec<f64>; 2] {
             }
             states[shape.child(node, one.slot)] = Some(State { made, weight, kept });
         }
-        let all = [0, 1].map(|end| state.made[end] * found.kept[end] / p);
-        survival[0][depth + 1] += sums[0].max(all[0]);
-        survival[1][depth + 1] += sums[1].min(all[1]).min(state.kept[1]);
+        survival[0][depth + 1] += sums[0].max(state.made[0] * found.kept[0] / p);
+        survival[1][depth + 1] += sums[1].min(most);
     }
     let [least, most] = &mut survival;
     for level in 1..=room {

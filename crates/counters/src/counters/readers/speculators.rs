@@ -7,13 +7,14 @@
 use super::read::{Text, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use specgap_base::csv::fields;
+use std::borrow::Cow;
 
 const DRAFTS: &str = "num_drafts";
 const PLACE: &str = "acceptance_at_pos_";
 
 pub(super) fn is_it(text: &str) -> bool {
-    let head = fields(text.lines().next().unwrap_or_default());
-    let has = |name: &str| head.iter().any(|column| column == name);
+    let head = || fields(text.lines().next().unwrap_or_default());
+    let has = |name: &str| head().any(|column| column == name);
     has("num_accepted_tokens") || has(DRAFTS) && has("num_draft_tokens")
 }
 
@@ -25,6 +26,7 @@ pub(super) fn read(
     for file in files {
         let mut lines = file.text.trim_start_matches('\u{feff}').lines().enumerate();
         let head = fields(lines.next().map_or("", |(_, head)| head));
+        let head: Vec<String> = head.map(Cow::into_owned).collect();
         let lacks = |name: &str| file.refused(format!("lacks the column {name}"));
         if !head.iter().any(|name| name == DRAFTS) {
             return Err(file.refused(format!(
@@ -38,10 +40,10 @@ pub(super) fn read(
             }
         }
         for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let cells = fields(line);
+            let cells: Vec<Cow<'_, str>> = fields(line).collect();
             let of = |name: &str| {
                 let at = head.iter().position(|column| column == name)?;
-                cells.get(at).map(String::as_str)
+                cells.get(at).map(AsRef::as_ref)
             };
             let fits = |(key, value): &(String, String)| of(key) == Some(value);
             if !chosen.iter().all(fits) {

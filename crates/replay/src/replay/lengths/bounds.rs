@@ -8,8 +8,8 @@ use super::drafts::Drafts;
 use super::measure::Measurement;
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
-use specgap_core::rounds::ChainRule;
-use specgap_core::rounds::floats::{coin_blind_each, replay};
+use specgap_core::rounds::floats::{coin_blind_each, replay_each};
+use specgap_core::rounds::{ChainRule, DraftLength};
 use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
@@ -85,8 +85,8 @@ impl Measurement<'_> {
         let outcomes = self.by_prompt(timings.len(), |text| {
             let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
             let plans = coin_blind_each(verifier, &coins, &costs).unwrap_or_default();
-            let played = plans.iter().map(|plan| replay(verifier, &coins, plan));
-            played.collect()
+            let plans: Vec<&dyn DraftLength> = plans.iter().map(|plan| plan as _).collect();
+            replay_each(verifier, &coins, &plans).unwrap_or_default()
         });
         let bounds = timings.iter().zip(&outcomes).map(|(timings, outcomes)| {
             let group = Group {

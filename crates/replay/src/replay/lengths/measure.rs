@@ -19,9 +19,9 @@ use crate::replay::length_definitions;
 use rayon::prelude::*;
 use specgap_base::setting::for_shell;
 use specgap_core::rounds::floats::{
-    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
+    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay_each,
 };
-use specgap_core::rounds::{ChainRule, Coins, Drafted, Replay, drafted_rounds};
+use specgap_core::rounds::{ChainRule, Coins, DraftLength, Drafted, Replay, drafted_rounds};
 use specgap_log::log::Log;
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -286,7 +286,7 @@ impl<'a> Measurement<'a> {
                 policies.push(*policy);
             }
         }
-        let of = |text: &Text| -> Vec<Option<(Outcome, Known)>> {
+        let of = |text: &Text| -> Vec<(Outcome, Known)> {
             let mut known = None;
             let along = policies.iter().map(|&policy| {
                 AlongText::with(
@@ -298,14 +298,21 @@ impl<'a> Measurement<'a> {
                 )
             });
             let along: Vec<AlongText> = along.collect();
-            let mut read: Vec<(Drafts, TextCoins)> = Vec::new();
-            let each = asked.iter().map(|&(policy, way)| {
-                let at = policies.iter().position(|one| *one == policy)?;
-                if !read.iter().any(|(drafts, _)| *drafts == way.0) {
-                    read.push((way.0, coins(text, way.0, unlisted)));
-                }
-                let (_, coins) = read.iter().find(|(drafts, _)| *drafts == way.0)?;
-                self.outcome(policy, way.1, text, coins, &along[at])
+            let ways = asked.chunk_by(|(_, one), (_, other)| one == other);
+            let each = ways.flat_map(|asked| {
+                let of = |(policy, _): &(Policy, Way)| {
+                    let mut all = along.iter();
+                    all.find(|one| one.policy() == *policy)
+                };
+                let along: Vec<&AlongText> = asked.iter().filter_map(of).collect();
+                let lengths: Vec<&dyn DraftLength> =
+                    along.iter().map(|one| one.lengths()).collect();
+                let (drafts, verifier) = asked[0].1;
+                let coins = coins(text, drafts, unlisted);
+                let replayed = replay_each(verifier, &coins, &lengths).unwrap_or_default();
+                let each = along.into_iter().zip(replayed);
+                let each = each.map(|(along, replay)| self.outcome(text, along, replay));
+                each.collect::<Vec<_>>()
             });
             each.collect()
         };
@@ -319,10 +326,9 @@ impl<'a> Measurement<'a> {
             .collect();
         self.each_text(of, |cluster, found| {
             for (played, found) in all.iter_mut().zip(found) {
-                if let Some((outcome, known)) = found {
-                    played.outcomes[cluster].add(&outcome);
-                    played.known = played.known.max(known);
-                }
+                let (outcome, known) = found;
+                played.outcomes[cluster].add(&outcome);
+                played.known = played.known.max(known);
             }
         });
         all
@@ -356,15 +362,9 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// A policy's rounds along one text, and what is known of their drafts.
-    fn outcome(
-        &self,
-        policy: Policy,
-        verifier: ChainRule,
-        text: &Text,
-        coins: &TextCoins,
-        along: &AlongText,
-    ) -> Option<(Outcome, Known)> {
+    /// A policy's rounds along one text, as they were replayed, and what is known of their drafts.
+    fn outcome(&self, text: &Text, along: &AlongText, replay: Replay<f64>) -> (Outcome, Known) {
+        let policy = along.policy();
         let mut known = self.known(policy);
         let unused = |stopped: f64| {
             if policy.stops_before_drawing() {
@@ -373,7 +373,6 @@ impl<'a> Measurement<'a> {
                 0.0
             }
         };
-        let replay = replay(verifier, coins, along.lengths())?;
         let mut outcome = Outcome {
             calls: replay.calls,
             ..Outcome::default()
@@ -412,7 +411,7 @@ impl<'a> Measurement<'a> {
                 outcome.most = most;
             }
         }
-        Some((outcome, known))
+        (outcome, known)
     }
 
     /// Rounds of every text of lengths that are set when they begin, several of them side by side,
@@ -420,16 +419,14 @@ impl<'a> Measurement<'a> {
     pub(super) fn by_prompt(
         &self,
         count: usize,
-        rounds: impl Fn(&Text) -> Vec<Option<Replay<f64>>> + Sync + Send,
+        rounds: impl Fn(&Text) -> Vec<Replay<f64>> + Sync + Send,
     ) -> Vec<Vec<Outcome>> {
         let mut all = vec![vec![Outcome::default(); self.texts.clusters]; count];
         self.each_text(rounds, |cluster, found| {
             for (outcomes, replay) in all.iter_mut().zip(found) {
-                if let Some(replay) = replay {
-                    let outcome = &mut outcomes[cluster];
-                    outcome.calls += replay.calls;
-                    add_each(&mut outcome.least.rounds, &replay.rounds);
-                }
+                let outcome = &mut outcomes[cluster];
+                outcome.calls += replay.calls;
+                add_each(&mut outcome.least.rounds, &replay.rounds);
             }
         });
         all

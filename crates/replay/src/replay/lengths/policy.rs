@@ -371,6 +371,11 @@ impl<'a> AlongText<'a> {
         }
     }
 
+    /// The policy.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
     /// What decides each round.
     pub fn lengths(&self) -> &dyn DraftLength {
         match &self.lengths {

@@ -8,7 +8,7 @@ use super::drafts::Drafts;
 use super::measure::{Measurement, over_starts};
 use super::outcome::Way;
 use rayon::prelude::*;
-use specgap_core::rounds::floats::replay;
+use specgap_core::rounds::floats::replay_each;
 use specgap_core::rounds::{ChainRule, Coins, FixedLength, FromStarts, reached_from_starts};
 use specgap_core::rule::Kept;
 use specgap_statistics::curve::{Curve, exactly};
@@ -62,7 +62,7 @@ impl Measurement<'_> {
         let texts: Option<Vec<FromStarts<f64>>> = texts
             .map(|text| {
                 let coins = coins(text, drafts, Unlisted::Whole);
-                let replayed = replay(verifier, &coins, &FixedLength(length))?;
+                let replayed = replay_each(verifier, &coins, &[&FixedLength(length)])?.pop()?;
                 let starts = &replayed.starts;
                 Some(reached_from_starts(verifier, &coins, starts, length))
             })
@@ -246,6 +246,7 @@ impl RoundStarts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use specgap_core::rounds::replay;
 
     #[test]
     fn the_least_mean_of_weights_between_bounds() {
