@@ -22,7 +22,7 @@ fn trees_of_the_demos_log_are_kept_as_they_were() {
     };
     let report = measure_trees(&[log], &settings, "test", &|_| {}).unwrap();
     let mut record = Record::new("replays.txt", include_str!("replays.txt"));
-    for tree in &report.trees {
+    for tree in &report.results {
         let name = format!("{} {} {}", tree.tree, tree.scheme, tree.verifier);
         let numbers = [
             Some(&tree.tokens_per_call),
