@@ -108,12 +108,12 @@ impl<T: Number> Carry<T> {
     pub fn pass(&mut self, ratio: &T) {
         let standing = self.standing();
         let accepted = scaled(&standing, ratio).smaller(&T::one());
-        let kept = match accepted.is_nil() {
-            true => T::zero(),
-            false => accepted.over(&standing),
-        };
         for share in &mut self.drafting {
-            *share = share.times(&kept);
+            *share = if accepted.is_nil() {
+                T::zero()
+            } else {
+                share.over(&standing).times(&accepted)
+            };
         }
         self.start = T::one().excess_over(&accepted);
         self.drafting.push_front(self.start.clone());
