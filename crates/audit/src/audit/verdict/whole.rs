@@ -159,9 +159,8 @@ fn audited(
     }
     let refuted = falls.contains(&true) || numbers.is_some();
     if falls.contains(&true) && numbers.is_none() && fits.is_none() && may_fit.is_none() {
-        let families = Families::finer(opened.rule, weighed.drafts_fall());
-        let finer = Asked::new(opened, settings, families);
-        weighed.sharpen(&finer.found(&|_| {})?);
+        let finer = Families::finer(opened.rule, weighed.drafts_fall());
+        weighed.sharpen(&Asked::new(opened, settings, finer).found(&|_| {})?);
     }
     let cause = led(
         &weighed,
