@@ -339,8 +339,9 @@ def test_passes_over_sums_are_passes_over_tokens(n: int, levels: tuple[float, ..
         close(found, want, 1e-12)
         weights = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
         # Thirty passes over rows that are nearly equal are rounded by some 1e-6, more or less by processor.
+        known = 1e-5 if len(levels) == 30 and near < 1 else 1e-6
         for own, other in zip(*(torch.autograd.grad(one @ weights, rows) for one in (found, want))):
-            close(own, other, 1e-5)
+            close(own, other, known)
 
 
 @pytest.mark.parametrize("straddle", ["once", "independent"])
