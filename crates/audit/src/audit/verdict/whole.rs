@@ -158,16 +158,12 @@ fn audited(
         conclusion = Some(Conclusion::NotTheRule);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
-    if falls.contains(&true) && numbers.is_none() && fits.is_none() && may_fit.is_none() {
-        let finer = Families::finer(opened.rule, weighed.drafts_fall());
+    let is_fit = fits.is_some() || may_fit.is_some();
+    let finer = Families::finer(opened.rule, weighed.drafts_fall());
+    if falls.contains(&true) && numbers.is_none() && !is_fit && !finer.suspects.is_empty() {
         weighed.sharpen(&Asked::new(opened, settings, finer).found(&|_| {})?);
     }
-    let cause = led(
-        &weighed,
-        refuted,
-        numbers,
-        fits.is_some() || may_fit.is_some(),
-    );
+    let cause = led(&weighed, refuted, numbers, is_fit);
     let cause = cause.filter(|(one, _)| tells_a_law(&weighed, one, &hard_checks));
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
