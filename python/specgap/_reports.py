@@ -1023,6 +1023,15 @@ def _command(name: str, given: Mapping[str, Any]) -> Report:
         options.pop(one)
         for one in ("log" if name == "audit" else "logs", "vocabulary", "threads", "progress")
     )
+    command, lent = line_of(name, logs, vocabulary, options)
+    made = _native.command(command, lent, threads_of(threads), shown(progress))
+    return Report(name, made)
+
+
+def line_of(
+    name: str, logs: Any, vocabulary: int | None, options: Mapping[str, Any]
+) -> tuple[list[str], list[_native.Log]]:
+    """A command's line, and the logs that are lent to it."""
     args = [name, *_options(options)]
     if is_named(logs):
         raise ValueError(
@@ -1047,9 +1056,7 @@ def _command(name: str, given: Mapping[str, Any]) -> Report:
             kept = own._native.kept
     if kept is not None and not lent:
         args.append(f"--vocab={kept}")
-    command = [*args, "--", *paths]
-    made = _native.command(command, lent, threads_of(threads), shown(progress))
-    return Report(name, made)
+    return [*args, "--", *paths], lent
 
 
 @stands_for_a_command

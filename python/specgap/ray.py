@@ -1,22 +1,26 @@
-"""The gap report of logs that are read on many machines, by Ray Data.
+"""Reports of logs that are read on many machines, by Ray Data.
 
     import specgap.ray
     specgap.ray.gap(["s3-mount/log-0", "s3-mount/log-1"], shards=64).save("out")
+    specgap.ray.length("s3-mount/log-0", shards=64, cost_ratio=0.05)
 
-What goes through Ray is where positions lie and what they add up to, never rows: each task opens
-its log where it is and measures one stretch of it. Summaries are sums of whole numbers, so that
-the report is the same to the bit on any number of workers, in whatever order their parts come, and
-where tasks are done again because a worker was lost. Logs have to be at the same path on all
-machines.
+What goes through Ray is where positions lie and what their rows say, never rows: each task opens
+its log where it is and reads one stretch of it. :func:`gap` brings back sums of whole numbers,
+:func:`length`, :func:`tree` and :func:`audit` some hundred bytes a token, which one process then
+puts together. A report is the same to the bit on any number of workers, in whatever order their
+parts come, and where tasks are done again because a worker was lost. Logs have to be at the same
+path on all machines.
 
-Without Ray, the same parts are made by ``specgap gap --shard I/K --partial FILE`` and put together
-by ``specgap merge``: for job arrays of Slurm, or Spark.
+Without Ray, the same parts are made by ``specgap COMMAND --shard I/K --partial FILE`` and put
+together by ``specgap merge``: for job arrays of Slurm, or Spark.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ray.data import Dataset, from_items
@@ -25,7 +29,7 @@ from ray.data.block import Block, BlockAccessor
 
 from . import _native
 from ._logs import PathLike, opened
-from ._reports import _SAID, Report, Summary, refuse_in_parts
+from ._reports import _SAID, Report, Summary, line_of, refuse_in_parts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -129,3 +133,79 @@ def gap(
     asked = cast("dict[str, Any]", given)
     said = {name: asked.pop(name) for name in _SAID & asked.keys()}
     return summary(paths, shards=shards, num_cpus=num_cpus, **asked).report(**said)
+
+
+def read_part(row: dict[str, Any]) -> dict[str, Any]:
+    """Reads what a row names: ``command``, ``paths``, ``vocabulary`` and ``options`` of a report, and ``index``
+    and ``count`` of the stretch. On one thread."""
+    with tempfile.TemporaryDirectory() as home:
+        file = Path(home) / "part"
+        own = {"partial": str(file), "shard": f"{row['index']}/{row['count']}"}
+        line, lent = line_of(
+            row["command"], row["paths"], row["vocabulary"], {**row["options"], **own}
+        )
+        _native.keep(line, lent, 1)
+        return {"index": row["index"], "part": file.read_bytes()}
+
+
+def _in_parts(
+    command: str,
+    paths: PathLike | Sequence[PathLike],
+    shards: int,
+    num_cpus: float,
+    asked: dict[str, Any],
+) -> Report:
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    row = {
+        "command": command,
+        "paths": [_everywhere(path) for path in several],
+        "vocabulary": asked.pop("vocabulary", None),
+        "options": asked,
+    }
+    # A stretch of no position refuses what would be refused.
+    read_part({**row, "index": 1, "count": 2**32 - 1})
+    rows = [{**row, "index": index + 1, "count": shards} for index in range(shards)]
+    read = from_items(rows, override_num_blocks=shards).map(read_part, num_cpus=num_cpus)
+    with tempfile.TemporaryDirectory() as home:
+        files = []
+        for part in read.iter_rows():
+            file = Path(home) / str(part["index"])
+            file.write_bytes(part["part"])
+            files.append(str(file))
+        _, lent = line_of(command, row["paths"], row["vocabulary"], {})
+        return Report(command, _native.command(["merge", "--", *files], lent, 0, None))
+
+
+def length(
+    paths: PathLike | Sequence[PathLike],
+    *,
+    shards: int = 16,
+    num_cpus: float = 1,
+    **asked: Any,
+) -> Report:
+    """The report of :func:`specgap.length`, byte for byte, of rows that Ray's workers read.
+
+    ``shards`` and ``num_cpus`` are as :func:`gap` takes them, everything else as
+    :func:`specgap.length`. What is not taken is refused before the first task.
+    """
+    return _in_parts("length", paths, shards, num_cpus, asked)
+
+
+def tree(
+    paths: PathLike | Sequence[PathLike],
+    *,
+    shards: int = 16,
+    num_cpus: float = 1,
+    **asked: Any,
+) -> Report:
+    """The report of :func:`specgap.tree`, as :func:`length` makes that of :func:`specgap.length`."""
+    return _in_parts("tree", paths, shards, num_cpus, asked)
+
+
+def audit(
+    path: PathLike, *, shards: int = 16, num_cpus: float = 1, **asked: Any
+) -> Report:
+    """The report of :func:`specgap.audit`, as :func:`length` makes that of :func:`specgap.length`. A stretch also
+    adds up p of all positions before it, a softmax a row; where the claim is refuted, its cause is
+    sought in one process."""
+    return _in_parts("audit", path, shards, num_cpus, asked)

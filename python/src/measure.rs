@@ -687,6 +687,23 @@ fn command(
     report.map(Made::alone)
 }
 
+/// A command with `--partial`, which writes what it reads of its logs.
+#[pyfunction]
+fn keep(
+    py: Python<'_>,
+    args: Vec<OsString>,
+    lent: Vec<PyRef<'_, Log>>,
+    threads: usize,
+) -> PyResult<()> {
+    let lent = opened(&lent)?;
+    watched(py, threads, None, |host| {
+        for log in lent {
+            host.lend(log);
+        }
+        host.keep(args)
+    })
+}
+
 /// The page of a drafter's report, of its JSON.
 #[pyfunction]
 fn drafter(json: &str) -> PyResult<Made> {
@@ -839,6 +856,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Summary>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(keep, module)?)?;
     module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(drafter, module)?)?;
     module.add_function(wrap_pyfunction!(cut_order, module)?)?;

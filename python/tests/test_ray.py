@@ -80,3 +80,30 @@ def test_summaries_travel_by_pickle(log: str, cluster: None) -> None:
 
     first, second, third = ray.get([part.remote(index) for index in (1, 2, 3)])
     assert third.merge(first).merge(second).report().json == sg.gap(log, **ASKED).json
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("length", {"cost_ratio": 0.1, "lengths": "1-3", "verifiers": "token"}),
+        ("tree", {"topology": "2x2", "budget": 4, "schemes": "with-replacement"}),
+        ("audit", {"rule": "text", "noise": 0.0}),
+    ],
+)
+def test_other_reports_in_parts(
+    log: str, cluster: None, command: str, asked: dict[str, Any]
+) -> None:
+    import specgap.ray
+
+    alone = getattr(sg, command)(log, **asked)
+    report = getattr(specgap.ray, command)(log, shards=5, **asked)
+    assert report.json == alone.json and report.ok == alone.ok
+
+
+def test_refusals_come_before_the_first_task(log: str, cluster: None) -> None:
+    import specgap.ray
+
+    with pytest.raises(Exception, match="verifiers|verifier"):
+        specgap.ray.length(log, verifiers="nobody")
+    with pytest.raises(sg.Refused, match="no-such-log"):
+        specgap.ray.audit("no-such-log", rule="text")

@@ -4,13 +4,15 @@ use super::counters::counted;
 use super::options::{Common, Folder, Format, Kept, Ordered};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
+use super::parts::Parted;
 use super::printed::{self, print_report};
 use super::recorded::{Recorded, file_name};
 use crate::audit::{
-    AuditReport, Claimed, Conclusion, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
-    audit_counts, audit_records, claimed_of, held_to_plain, negative_control,
+    AuditReport, Claimed, Conclusion, Counts, CountsReport, Evidence, Records, Rule, Seeds,
+    Settings, audit_counts, audit_read, audit_records, claimed_of, held_to_plain, negative_control,
 };
 use crate::files::read_lines;
+use crate::gap::Part;
 use crate::log::{FileDigest, Log};
 use crate::page::is_of_a_page;
 use crate::report::audit as report;
@@ -123,7 +125,9 @@ pub(super) struct AuditArgs {
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
-    folder: Folder,
+    pub(super) parted: Parted,
+    #[command(flatten)]
+    pub(super) folder: Folder,
 }
 
 /// The most bytes of a line of records.
@@ -298,7 +302,7 @@ impl AuditArgs {
 
 pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError> {
     let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
-    Touched::reading([&args.log])
+    (args.parted.touched(Touched::reading([&args.log])))
         .and_reading(&args.counters)
         .and_reading(&args.plain)
         .writing("⟨junit⟩", args.junit.as_deref())
@@ -317,6 +321,12 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             return Err(CliError::input(
                 &args.log,
                 "is a file of records; ⟨counters⟩ is held against the rows of a log",
+            ));
+        }
+        if args.parted.is_a_part() {
+            return Err(CliError::input(
+                &args.log,
+                "is a file of records, which have no rows to read in parts; leave ⟨partial⟩ out",
             ));
         }
         if args.plain.is_some() {
@@ -344,8 +354,20 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;
         let rule = args.rule(log.engine_tensors().contains(&"drafts"))?;
         let settings = args.settings(rule, Some(&log), common)?;
+        let parted = &args.parted;
         let bar = common.progress(log.positions());
-        let found = audit(&log, &settings, &command, &|done| bar.inc(done))?;
+        let read = |part: Part| {
+            let positions = part.of(log.positions());
+            Ok(Evidence::read(&log, &settings, positions, &|done| {
+                bar.inc(done)
+            })?)
+        };
+        if parted.keep(read, &command, common)? {
+            return Ok(Verdict::Agrees);
+        }
+        let found = audit_read(&log, &settings, parted.evidence(), &command, &|done| {
+            bar.inc(done)
+        })?;
         bar.finish_and_clear();
         let found = if args.negative_control {
             found.with_control(negative_control(&log, &settings)?)

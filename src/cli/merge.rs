@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `specgap merge`.
 #[derive(Args, Debug)]
 pub struct MergeArgs {
-    /// What `--partial` of gap, length, tree or counters wrote, in any order. Of all but gap the log has to be
+    /// What `--partial` of gap, length, tree, audit or counters wrote, in any order. Of all but gap the log has to be
     /// there too, and all options are those of the parts.
     #[arg(required = true, value_name = "FILE")]
     parts: Vec<PathBuf>,

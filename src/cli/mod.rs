@@ -262,6 +262,10 @@ fn merged(args: &merge::MergeArgs, common: &Common) -> Result<Verdict, CliError>
             (args.parted, args.texts.folder) = (parted, folder);
             tree::run(&args, &common)
         }
+        Command::Audit(mut args) => {
+            (args.parted, args.folder) = (parted, folder);
+            audit::run(&args, &common)
+        }
         Command::Counters(mut args) => {
             (args.parted, args.folder) = (parted, folder);
             counters::run(&args, &common)
@@ -394,29 +398,55 @@ impl Host {
     pub fn report<I>(&self, args: I) -> Result<MadeReport, HostError>
     where
         I: IntoIterator,
-        I::Item: Into<OsString> + Clone,
+        I::Item: Into<OsString>,
     {
-        let name = OsString::from("specgap");
-        let args = std::iter::once(name).chain(args.into_iter().map(Into::into));
-        let mut cli = Cli::try_parse_from(args).map_err(HostError::Usage)?;
-        cli.common.format = Format::Json;
-        cli.common.host = Some(self.clone());
-        let common = &cli.common;
-        let verdict = self.watch(|| match &cli.command {
-            Command::Length(args) => length::run(args, common),
-            Command::Tree(args) => tree::run(args, common),
-            Command::Paths(args) => paths::run(args, common),
-            Command::Relaxed(args) => relaxed::run(args, common),
-            Command::Audit(args) => audit::run(args, common),
-            _ => Err(CliError::missing(
-                "this command hands over no report; run it as a program",
-            )),
-        })?;
+        let verdict = self.run(args)?;
         let mut made = self
             .made()
             .ok_or_else(|| CliError::internal("a command made no report"))?;
         made.ok = verdict != Verdict::Disagrees;
         Ok(made)
+    }
+
+    /// Runs such a command with `--partial`, which writes what it reads of its logs; `merge` of all parts ends in
+    /// a report.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn keep<I>(&self, args: I) -> Result<(), HostError>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        self.run(args).map(|_| ())
+    }
+
+    fn run<I>(&self, args: I) -> Result<Verdict, HostError>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        let name = OsString::from("specgap");
+        let args: Vec<OsString> = std::iter::once(name)
+            .chain(args.into_iter().map(Into::into))
+            .collect();
+        let mut cli = Cli::try_parse_from(&args)
+            .map_err(HostError::Usage)?
+            .with_typed(&args);
+        cli.common.format = Format::Json;
+        cli.common.host = Some(self.clone());
+        let common = &cli.common;
+        Ok(self.watch(|| match &cli.command {
+            Command::Length(args) => length::run(args, common),
+            Command::Tree(args) => tree::run(args, common),
+            Command::Paths(args) => paths::run(args, common),
+            Command::Relaxed(args) => relaxed::run(args, common),
+            Command::Audit(args) => audit::run(args, common),
+            Command::Merge(args) => merged(args, common),
+            _ => Err(CliError::missing(
+                "this command hands over no report; run it as a program",
+            )),
+        })?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parts of `length`, `tree` and `counters`: read anywhere, and put together by `merge`.
+//! Parts of `length`, `tree`, `audit` and `counters`: read anywhere, and put together by `merge`.
 //!
 //! A part is the command as it was typed, and behind that line what its share of the input says. `merge` runs
 //! the command once more, with what the parts have in place of what it would read.
@@ -7,6 +7,7 @@ use super::colour::plain;
 use super::options::{Common, Format};
 use super::output::{CliError, write_whole};
 use super::overwrites::Touched;
+use crate::audit::Evidence;
 use crate::counters::Counted;
 use crate::files;
 use crate::gap::Part;
@@ -58,6 +59,7 @@ pub(super) fn part(text: &str) -> Result<Part, String> {
 #[derive(Clone, Debug)]
 enum Merged {
     Rows(Arc<Kept>),
+    Evidence(Arc<Evidence>),
     Counts(Box<Counted>),
 }
 
@@ -105,6 +107,33 @@ impl Parted {
             }
             (found, _) => Ok(Some(found?)),
         }
+    }
+
+    /// Tells whether a part is to be written, and no report made.
+    pub(super) fn is_a_part(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// What was read of all parts of a log that is audited.
+    pub(super) fn evidence(&self) -> Option<&Evidence> {
+        match &self.merged {
+            Some(Merged::Evidence(evidence)) => Some(evidence),
+            _ => None,
+        }
+    }
+
+    /// Writes what an audit's part of so many positions says, where one is asked for.
+    pub(super) fn keep(
+        &self,
+        read: impl FnOnce(Part) -> Result<Evidence, CliError>,
+        command: &str,
+        common: &Common,
+    ) -> Result<bool, CliError> {
+        if self.partial.is_none() {
+            return Ok(false);
+        }
+        self.write(&read(self.part())?, command, common)?;
+        Ok(true)
     }
 
     /// All counts of the parts, or these if there are none; `None` where they are a part that was written.
@@ -215,6 +244,7 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut heads: Vec<(&PathBuf, Head)> = Vec::new();
     let mut rows = Kept::default();
     let mut counts: Option<Counted> = None;
+    let mut evidence: Option<Evidence> = None;
     for path in paths {
         let (head, bytes) = open(path)?;
         if let Some((first, other)) = heads.first() {
@@ -261,6 +291,12 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
                 Some(all) => all.append(part),
                 None => counts = Some(part),
             }
+        } else if head.command.starts_with("specgap audit") {
+            let part: Evidence = postcard::from_bytes(&bytes).map_err(broken)?;
+            match &mut evidence {
+                Some(all) => all.append(part),
+                None => evidence = Some(part),
+            }
         } else {
             rows.append(postcard::from_bytes(&bytes).map_err(broken)?);
         }
@@ -280,9 +316,10 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
             missing.join(", ")
         )));
     }
-    let merged = match counts {
-        Some(counts) => Merged::Counts(Box::new(counts)),
-        None => Merged::Rows(Arc::new(rows)),
+    let merged = match (counts, evidence) {
+        (Some(counts), _) => Merged::Counts(Box::new(counts)),
+        (_, Some(evidence)) => Merged::Evidence(Arc::new(evidence)),
+        _ => Merged::Rows(Arc::new(rows)),
     };
     Ok(Together {
         typed: head.typed.iter().map(Into::into).collect(),

@@ -12,19 +12,19 @@ use std::process::Command;
 /// A folder with the log of an engine.
 fn folder(bug: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
+    play(folder.path(), &small(), Rule::TOKEN, bug);
+    folder
+}
+
+/// Writes what an engine does on some rows.
+fn play(folder: &Path, rows: &[u8], rule: Rule, bug: Option<&str>) {
+    let log = Log::from_bytes(Path::new("made.safetensors"), rows.to_vec().into()).unwrap();
     let simulator = Simulator {
         bug: bug.map(|bug| bug.parse::<BugName>().unwrap()),
-        ..Simulator::new(Settings::new(Rule::TOKEN))
+        ..Simulator::new(Settings::new(rule))
     };
     let made = simulator.log(&log).unwrap();
-    write(
-        &small(),
-        &made,
-        &folder.path().join("engine.safetensors"),
-        &[],
-    );
-    folder
+    write(rows, &made, &folder.join("engine.safetensors"), &[]);
 }
 
 #[test]
@@ -63,6 +63,52 @@ fn an_honest_engine_is_undecided_if_its_log_is_short_and_its_verdict_comes_first
     let line = "audit engine.safetensors --rule token --exclude 0.9 --noise 0";
     let run = specgap(folder.path(), line.split(' ')).ok();
     run.out.says("As claimed: nothing was found");
+}
+
+/// What stretches of a log say, put together by `merge`, is an audit of all of it, to the byte: engines that keep
+/// to the rule and that do not, text alone, and a rule whose acceptance depends on the rows before.
+#[test]
+fn parts_are_the_whole() {
+    let rows = made(400);
+    for (rule, bug, options) in [
+        (Rule::TOKEN, None, "--noise 0 --exclude 0.9"),
+        (Rule::TOKEN, Some("correction-from-p"), "--noise 0"),
+        (Rule::BLOCK, None, "--junit a.xml"),
+        (Rule::TEXT, None, "--top-p 0.9 --negative-control"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        let played = if rule == Rule::TEXT {
+            Rule::TOKEN
+        } else {
+            rule
+        };
+        play(here, &rows, played, bug);
+        let line = format!("audit engine.safetensors --rule {rule} {options}");
+        let run = |line: &str| specgap(here, line.split_whitespace());
+        let whole = run(&format!("{line} --format json"));
+        assert!(matches!(whole.code, Some(0 | 1 | 4)), "{}", whole.err);
+        for count in [1, 3, 7] {
+            let parts: Vec<String> = (1..=count).rev().map(|at| format!("{at}.part")).collect();
+            for (name, at) in parts.iter().zip((1..=count).rev()) {
+                run(&format!("{line} --shard {at}/{count} --partial {name}")).ok();
+            }
+            let merged = run(&format!("merge {} --format json", parts.join(" ")));
+            assert_eq!(merged.code, whole.code, "{}", merged.err);
+            assert!(merged.out == whole.out, "{line}, {count} parts");
+        }
+        assert_eq!(here.join("a.xml").exists(), options.contains("junit"));
+    }
+    // Of another log, and of records, which have no rows.
+    let folder = self::folder(None);
+    let here = folder.path();
+    let run = |line: &str| specgap(here, line.split_whitespace());
+    run("audit engine.safetensors --rule token --partial a").ok();
+    play(here, &made(60), Rule::TOKEN, None);
+    run("merge a").refused(&["engine.safetensors", "another log"]);
+    std::fs::write(here.join("r.csv"), "p,q,draft,accepted,output\n").unwrap();
+    run("audit r.csv --rule token --partial b").refused(&["r.csv", "in parts", "--partial"]);
+    assert!(!here.join("b").exists());
 }
 
 /// The text that the target wrote alone: the same one is no evidence of p, another one exits with 1

@@ -50,10 +50,11 @@ pub use suspects::family::causes;
 pub use verdict::claim::claimed_of;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;
+pub use verdict::laws::Evidence;
 pub use verdict::plain::{PLAIN_TEXT, held_to_plain};
 pub use verdict::records::{Record, Records, audit_records};
 pub use verdict::simulate::{BugName, SimulatedLog, Simulator};
-pub use verdict::whole::audit;
+pub use verdict::whole::{audit, audit_read};
 
 use specgap_log::log::{Log, LogError};
 use std::path::PathBuf;

@@ -7,13 +7,14 @@
 use crate::audit::data::{RequestsReport, Seeds};
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 
 /// What a group of steps has in common: a family and which of it.
 pub(crate) type Group = (Family, i64);
 
 /// How steps are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Family {
     Depth,
     Prompt,

@@ -3,6 +3,7 @@
 use crate::audit::data::HardCheck;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
+use serde::{Deserialize, Serialize};
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
 
@@ -61,7 +62,7 @@ pub(crate) struct Structure {
 }
 
 /// How often, and where first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub violations: u64,
     pub first: Option<usize>,

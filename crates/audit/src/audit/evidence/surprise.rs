@@ -2,12 +2,13 @@
 
 use crate::audit::beside::Surprise;
 use crate::audit::model::engine::get;
+use serde::{Deserialize, Serialize};
 
 /// The normal quantile of a 95% interval.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// One step: the surprise of its token and what p leaves to chance.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     /// -ln p(y); infinite where p(y) is 0.
     pub surprise: f64,

@@ -4,6 +4,7 @@ use super::factor::Factor;
 use super::family::{Families, Suspect};
 use super::step::Told;
 use crate::audit::evidence::requests::Group;
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 
 /// Shares of steps at which a suspect's law is followed, and their weights.
@@ -21,7 +22,7 @@ const EACH: usize = SHARES.len();
 pub(crate) type Logs = [f64; EACH];
 
 /// What one suspect has won.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Won {
     pub rule: Logs,
     pub output: Logs,
@@ -38,7 +39,7 @@ pub(crate) struct Won {
 }
 
 /// The sums over some positions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub won: Vec<Won>,
     /// Drafts, decisions, corrections, tokens without a draft, and tokens that came out.

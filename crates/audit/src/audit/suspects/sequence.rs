@@ -6,11 +6,12 @@
 use super::factor::Factor;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 
 /// What is drawn: what stands in the same place of a round is drawn with one number, if numbers
 /// come again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Drawn {
     Draft,
     Coin,
@@ -18,7 +19,7 @@ pub(crate) enum Drawn {
 }
 
 /// What an outcome says of its number.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Number {
     pub drawn: Drawn,
     /// Where it lies, with tokens in the row's order and by falling mass; coins have one cell.
@@ -29,7 +30,7 @@ pub(crate) struct Number {
 }
 
 /// A position, as far as the past has a say in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fact {
     pub text: usize,
     /// Which round of its text, and how far into the round.

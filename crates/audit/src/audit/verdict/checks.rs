@@ -5,6 +5,7 @@ use crate::audit::evidence::rows::Pair;
 use crate::audit::evidence::steps::{Count, Step, Steps};
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
+use serde::{Deserialize, Serialize};
 use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
 
@@ -15,7 +16,7 @@ const REPEATED: &str = "draft-repeated";
 pub(crate) const MASKED: &str = "not-allowed";
 
 /// What row by row checks find.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RowChecks {
     pub target_zero: Count,
     pub outside: Count,

@@ -76,7 +76,7 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
             return Ok(result);
         }
     };
-    let found = Found::of(&other, settings, &|_| {})?;
+    let found = Found::of(&other, settings, None, &|_| {})?;
     let weighed = Weighed::new(&found, rule, settings.alpha);
     if weighed.of_rule >= weighed.needed() {
         result.by.push("rule".to_owned());

@@ -16,11 +16,13 @@ use crate::audit::verdict::checks::RowChecks;
 use crate::audit::verdict::notes::drafted_nowhere;
 use crate::audit::verdict::opened::Opened;
 use crate::audit::{AuditError, refused_at};
+use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
-use specgap_log::log::{RowsFrom, Span};
-use std::collections::BTreeSet;
+use specgap_log::log::{Log, RowsFrom, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
@@ -52,10 +54,75 @@ impl Sums {
         }
     }
 
-    fn values(&self) -> Vec<f64> {
-        let all = self.0.iter();
-        all.map(|sum| sum.load(Ordering::Relaxed) as f64 / Self::UNIT)
+    fn units(&self) -> Vec<u64> {
+        self.0
+            .iter()
+            .map(|sum| sum.load(Ordering::Relaxed))
             .collect()
+    }
+
+    fn values(units: &[u64]) -> Vec<f64> {
+        units.iter().map(|sum| *sum as f64 / Self::UNIT).collect()
+    }
+}
+
+/// What the rows of a stretch of a log say, kept for an audit of all of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// By the first position of a span.
+    spans: BTreeMap<usize, Part>,
+    /// By token, in units of 2^-32: how surely it would have come by now.
+    odds: Vec<u64>,
+}
+
+impl Evidence {
+    /// Reads a stretch of the log's positions, and of what is before it p alone. Settings are those of the
+    /// audit that follows.
+    ///
+    /// # Errors
+    /// As [`audit`](super::whole::audit), at these positions.
+    pub fn read(
+        log: &Log,
+        settings: &Settings,
+        positions: Range<usize>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self, AuditError> {
+        let opened = Opened::new(log, settings, settings.rule, None)?;
+        let asked = Asked::new(&opened, settings, Asked::families(&opened));
+        let mut spans = BTreeMap::new();
+        let odds = asked.each(&positions, progress, |first, part| {
+            spans.insert(first, part);
+        })?;
+        Ok(Self { spans, odds })
+    }
+
+    /// Takes that of another stretch.
+    pub fn append(&mut self, other: Self) {
+        self.spans.extend(other.spans);
+        self.odds.resize(self.odds.len().max(other.odds.len()), 0);
+        for (own, more) in self.odds.iter_mut().zip(other.odds) {
+            *own = own.saturating_add(more);
+        }
+    }
+
+    /// Hands over all spans of a log.
+    fn each(&self, log: &Log, mut visit: impl FnMut(usize, Part)) -> Result<Vec<u64>, AuditError> {
+        let mut next = 0;
+        for (first, part) in &self.spans {
+            if *first != next {
+                break;
+            }
+            next += part.positions;
+            visit(*first, part.clone());
+        }
+        if next == log.positions() {
+            return Ok(self.odds.clone());
+        }
+        Err(AuditError::Log(format!(
+            "{}: has {} positions, and what was kept of it ends at {next}: it is another log than the parts are of",
+            log.path().display(),
+            log.positions()
+        )))
     }
 }
 
@@ -109,7 +176,7 @@ struct Course<'a> {
 }
 
 /// Tokens of a text up to some step, counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Counted {
     text: usize,
     steps: usize,
@@ -296,13 +363,14 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Found {
-    /// All suspects along a log.
+    /// All suspects along a log, of whose rows all may have been read.
     pub(crate) fn of(
         opened: &Opened<'_>,
         settings: &Settings,
+        read: Option<&Evidence>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, AuditError> {
-        Asked::new(opened, settings, Asked::families(opened)).found(progress)
+        Asked::new(opened, settings, Asked::families(opened)).found_in(read, progress)
     }
 }
 
@@ -343,10 +411,15 @@ impl<'a> Asked<'a> {
 
     /// Goes through the log. O(N V) for each suspect that asks whole rows.
     pub(crate) fn found(self, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
-        let course = Course::new(self.opened);
-        let size = self.opened.log.vocabulary();
-        let lists = self.opened.log.is_top_heavy();
-        let sums = [0, 1].map(|_| Sums::new(if lists { 0 } else { size }));
+        self.found_in(None, progress)
+    }
+
+    fn found_in(
+        self,
+        read: Option<&Evidence>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Found, AuditError> {
+        let log = self.opened.log;
         let mut found = Found {
             tally: Tally::new(&self.families),
             families: Families::default(),
@@ -361,47 +434,79 @@ impl<'a> Asked<'a> {
             shares: self.shares,
             alone: self.opened.requests.alone(),
         };
-        let mut came = vec![0.0; if lists { 0 } else { size }];
-        let mut expected = came.clone();
-        let mut done = 0;
-        let all = self.opened.log.positions();
-        while done < all {
-            let batch = (done / 4).clamp(BATCH[0], BATCH[1]).min(all - done);
-            let spans = self.opened.log.spans_of(done..done + batch, SPAN);
-            let parts: Vec<Part> = side_by_side::each_or_stop(&spans, |span| {
-                let part = self.span(&course, span, &sums, [&came, &expected])?;
-                progress(span.positions().len());
-                Ok::<_, AuditError>(part)
-            })?;
-            for part in parts {
-                found.tally.add(&part.tally);
-                found.checks.add(part.checks);
-                found.lossy.0 += part.lossy.0;
-                found.lossy.1 += part.lossy.1;
-                found.surprises.extend(part.surprises);
-                found.looked += part.looked;
-                for fact in &part.facts {
-                    found.sequence.look(fact);
-                }
-                for token in part.tokens {
-                    if let Some(count) = came.get_mut(token) {
-                        *count += 1.0;
-                    }
-                }
+        let mut came = BTreeSet::new();
+        let fold = |_, part: Part| {
+            found.tally.add(&part.tally);
+            found.checks.add(part.checks);
+            found.lossy.0 += part.lossy.0;
+            found.lossy.1 += part.lossy.1;
+            found.surprises.extend(part.surprises);
+            found.looked += part.looked;
+            for fact in &part.facts {
+                found.sequence.look(fact);
             }
-            let [masses, _] = &sums;
-            expected = masses.values();
-            done += batch;
-        }
-        let [_, odds] = &sums;
-        found.never = odds.values();
-        for (never, came) in found.never.iter_mut().zip(&came) {
-            if *came > 0.0 {
+            came.extend(part.tokens);
+        };
+        let odds = match read {
+            Some(read) => read.each(log, fold)?,
+            None => self.each(&(0..log.positions()), progress, fold)?,
+        };
+        found.never = Sums::values(&odds);
+        for token in came {
+            if let Some(never) = found.never.get_mut(token) {
                 *never = f64::NEG_INFINITY;
             }
         }
         found.families = self.families;
         Ok(found)
+    }
+
+    /// Hands over what each span of some positions shows, in order; of those before them it adds up p. Returns the
+    /// odds of tokens there.
+    fn each(
+        &self,
+        positions: &Range<usize>,
+        progress: &(dyn Fn(usize) + Sync),
+        mut visit: impl FnMut(usize, Part),
+    ) -> Result<Vec<u64>, AuditError> {
+        let log = self.opened.log;
+        let course = Course::new(self.opened);
+        let lists = log.is_top_heavy();
+        let size = if lists { 0 } else { log.vocabulary() };
+        let sums = [0, 1].map(|_| Sums::new(size));
+        let mut came = vec![0.0; size];
+        let mut expected = came.clone();
+        let mut done = 0;
+        while done < positions.end {
+            let batch = (done / 4).clamp(BATCH[0], BATCH[1]);
+            let batch = batch.min(log.positions() - done);
+            let mut spans = log.spans_of(done..done + batch, SPAN);
+            spans.retain(|span| span.positions().start < positions.end);
+            let parts: Vec<Part> = side_by_side::each_or_stop(&spans, |span| {
+                if span.positions().start < positions.start {
+                    return self.before(span, &sums);
+                }
+                let part = self.span(&course, span, &sums, [&came, &expected])?;
+                progress(span.positions().len());
+                Ok::<_, AuditError>(part)
+            })?;
+            for (span, part) in spans.iter().zip(parts) {
+                for token in &part.tokens {
+                    if let Some(count) = came.get_mut(*token) {
+                        *count += 1.0;
+                    }
+                }
+                let first = span.positions().start;
+                if first >= positions.start {
+                    visit(first, part);
+                }
+            }
+            let [masses, _] = &sums;
+            expected = Sums::values(&masses.units());
+            done += batch;
+        }
+        let [_, odds] = &sums;
+        Ok(odds.units())
     }
 
     fn span(
@@ -414,6 +519,7 @@ impl<'a> Asked<'a> {
         let opened = self.opened;
         let mut part = Part {
             tally: Tally::new(&self.families),
+            positions: span.positions().len(),
             ..Part::default()
         };
         let mut reader = Reader::new(opened.log, &opened.claimed, opened.rule)?;
@@ -466,15 +572,11 @@ impl<'a> Asked<'a> {
         part: &mut Part,
     ) -> Result<(), AuditError> {
         let opened = self.opened;
-        let happened = opened.steps.at.get(index).and_then(Option::as_ref);
-        let outside = opened.steps.outside.get(index).copied().flatten();
-        let is_outside = happened.is_none();
-        let Some(output) = happened.map(|step| step.output).or(outside) else {
+        let Some(output) = self.output_at(index) else {
             return Ok(());
         };
-        if is_outside && !opened.rule.is_lossless() {
-            return Ok(());
-        }
+        let happened = opened.steps.at.get(index).and_then(Option::as_ref);
+        let is_outside = happened.is_none();
         let ids = happened.map_or(&[][..], |step| step.drafts.as_slice());
         if pair.lacks_draft && !ids.is_empty() {
             return Err(refused_at(opened.log, index, drafted_nowhere()));
@@ -542,6 +644,33 @@ impl<'a> Asked<'a> {
             part.tokens.push(step.output);
         }
         Ok(())
+    }
+
+    /// The token that came out at a position, if it is held against its row.
+    fn output_at(&self, index: usize) -> Option<u32> {
+        let steps = &self.opened.steps;
+        let happened = steps.at.get(index).and_then(Option::as_ref);
+        let outside = steps.outside.get(index).copied().flatten();
+        let outside = outside.filter(|_| self.opened.rule.is_lossless());
+        happened.map(|step| step.output).or(outside)
+    }
+
+    /// Adds up p of positions that another stretch is of: how often each token should have come, and which came.
+    fn before(&self, span: &Span, [masses, _]: &[Sums; 2]) -> Result<Part, AuditError> {
+        let mut part = Part::default();
+        if masses.0.is_empty() {
+            return Ok(part);
+        }
+        self.opened.rows(span, &mut |index, pair| {
+            if let Some(output) = self.output_at(index).filter(|_| !pair.rest) {
+                for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
+                    masses.add(place, *p);
+                }
+                part.tokens.push(pair.place(output));
+            }
+            Ok(())
+        })?;
+        Ok(part)
     }
 
     fn count(&self, here: &Here<'_>, part: &mut Part) {
@@ -643,8 +772,9 @@ impl<'a> Asked<'a> {
 }
 
 /// What some positions show.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Part {
+    positions: usize,
     tally: Tally,
     checks: RowChecks,
     lossy: (f64, u64),
@@ -652,5 +782,6 @@ struct Part {
     facts: Vec<Fact>,
     tokens: Vec<usize>,
     looked: usize,
+    #[serde(skip)]
     counted: Counted,
 }

@@ -13,7 +13,7 @@ use crate::audit::suspects::family::{Families, Law, short};
 use crate::audit::verdict::checks::MASKED;
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
-use crate::audit::verdict::laws::{Asked, Found};
+use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::notes;
 use crate::audit::verdict::opened::Opened;
 use serde_json::json;
@@ -40,8 +40,24 @@ pub fn audit(
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<AuditReport, AuditError> {
+    audit_read(log, settings, None, command, progress)
+}
+
+/// Audits a log as [`audit`] does, to the bit, with what has been read of all its stretches.
+///
+/// Rows are read again where the claim is refuted, for its cause.
+///
+/// # Errors
+/// As [`audit`]; evidence that is not of this log.
+pub fn audit_read(
+    log: &Log,
+    settings: &Settings,
+    read: Option<&Evidence>,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<AuditReport, AuditError> {
     let opened = Opened::new(log, settings, settings.rule, None)?;
-    let first = audited(&opened, settings, command, progress)?;
+    let first = audited(&opened, settings, read, command, progress)?;
     let refuted = !matches!(
         first.conclusion,
         Conclusion::AsClaimed | Conclusion::Undecided
@@ -57,7 +73,7 @@ pub fn audit(
             ..settings.clone()
         };
         let opened = Opened::new(log, &other, settings.rule, None)?;
-        let mut found = audited(&opened, &other, command, &|_| {})?;
+        let mut found = audited(&opened, &other, None, command, &|_| {})?;
         if matches!(
             found.conclusion,
             Conclusion::AsClaimed | Conclusion::Undecided
@@ -94,11 +110,12 @@ const OUTSIDE: &str = "outside-claimed-cut";
 fn audited(
     opened: &Opened<'_>,
     settings: &Settings,
+    read: Option<&Evidence>,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<AuditReport, AuditError> {
     let log = opened.log;
-    let found = Found::of(opened, settings, progress)?;
+    let found = Found::of(opened, settings, read, progress)?;
     let mut weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
@@ -415,7 +432,7 @@ fn another(
         let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
             continue;
         };
-        let found = Found::of(&other, settings, &|_| {})?;
+        let found = Found::of(&other, settings, None, &|_| {})?;
         let own = Weighed::new(&found, rule, settings.alpha);
         let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
         let broken = broken.iter().any(|check| check.violations > 0);
