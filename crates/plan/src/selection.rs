@@ -37,8 +37,6 @@ const CLOSE: f64 = 1e-4;
 
 /// The law of a draft selected from m i.i.d. draws of q that makes the sum of
 /// p f(s/p) least for every convex f; tokens that q never gives have 0.
-///
-/// # Exactness
 /// Exact in rationals. O(V log V) comparisons.
 ///
 /// # Example

@@ -67,6 +67,13 @@ impl Thinning {
         &self.keep
     }
 
+    /// Takes from what is emitted of each draft what is thinned.
+    pub(super) fn thin(&self, emitted: &mut [f64], tuple: &[u32]) {
+        for (share, &token) in emitted.iter_mut().zip(tuple) {
+            *share *= self.keep.get(token as usize).unwrap_or(&0.0);
+        }
+    }
+
     /// Keeps the token of a slot as often as it should, else draws from the residual.
     pub(super) fn keep_or_reject(
         &self,

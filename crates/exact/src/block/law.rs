@@ -12,8 +12,10 @@ use specgap_number::number::{Number, RunningSum};
 /// A verifier is given as the exact law of its outcome *given the drafts*; no
 /// random number is drawn. [`output_law`] sums over all drafts.
 pub trait BlockVerifier<T: Number> {
-    /// Returns how many draft blocks it looks at.
-    fn drafts(&self) -> usize;
+    /// Returns how many draft blocks it looks at: one, unless it says another number.
+    fn drafts(&self) -> usize {
+        1
+    }
 
     /// Reports every outcome given the draft blocks (indices into layer L, in
     /// the order they were drawn), with probabilities that sum to 1.
@@ -172,8 +174,6 @@ pub(super) fn round_ends<T: Number>(
 /// of the following iterations up to [`TokenTree::horizon`]. Those follow
 /// [`BlockVerifier::next_target`] inside the block's span and the target behind
 /// it, which is what a verifier without defect makes of them.
-///
-/// # Complexity
 /// [`tuple_count`] calls of the verifier, then O(V^horizon).
 ///
 /// # Example
@@ -253,6 +253,16 @@ fn total_variation<T: Number>(law: &[T], target: &[T]) -> T {
         sum.add(&p.excess_over(made));
     }
     sum.value()
+}
+
+/// Blocks that have a token behind a node that all of them pass.
+pub(super) fn going_on<T: Number>(
+    tree: &TokenTree<T>,
+    (node, token): (Node, usize),
+    blocks: &[usize],
+) -> Vec<usize> {
+    let has = |&block: &usize| tree.token_at(tree.leaf(block), node.depth) == token;
+    blocks.iter().copied().filter(has).collect()
 }
 
 fn enumerate<T: Number>(

@@ -77,11 +77,7 @@ impl LevelSets {
 
     /// J(H): at least `E[tau]` of every coupling of K i.i.d. paths with the target's block,
     /// for any sets at all.
-    ///
-    /// # Exactness
     /// Exact in rationals; in `f64` within [`rounding`].
-    ///
-    /// # Complexity
     /// O(V^L).
     pub fn bound<T: Number>(&self, tree: &TokenTree<T>, drafts: usize) -> T {
         let length = tree.length();

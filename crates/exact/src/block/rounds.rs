@@ -109,9 +109,7 @@ pub fn several_rounds(
                 }
                 let longer = [prefix.as_slice(), &tree.tokens(node)].concat();
                 let state = states.get_mut(longer.len())?.entry((longer, next));
-                state
-                    .or_insert_with(Rational::zero)
-                    .gain(&mass.times(&share));
+                *state.or_default() += &mass * share;
             }
         }
     }

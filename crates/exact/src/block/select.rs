@@ -1,6 +1,6 @@
 //! Select one path among K, then verify that one.
 
-use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry, going_on};
 use super::{Block, GreedyBlock};
 use num_bigint::BigUint;
 use specgap_core::optimum::flow::{self, Flow, SolvedFlow};
@@ -164,13 +164,9 @@ impl<T: Number> Select<T> {
         let step = self.steps.get(&(node, agreeing.len()));
         let shares = step.and_then(|step| step.get(&set));
         for (token, share) in shares.into_iter().flatten() {
-            let going_on: Vec<usize> = agreeing
-                .iter()
-                .copied()
-                .filter(|&block| token_of(block) == *token)
-                .collect();
+            let agreeing = going_on(tree, (node, *token), agreeing);
             let reached = reached.times(share);
-            self.descend(tree.child(node, *token), &going_on, &reached, outcomes);
+            self.descend(tree.child(node, *token), &agreeing, &reached, outcomes);
         }
     }
 }

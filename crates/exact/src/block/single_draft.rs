@@ -49,10 +49,6 @@ pub struct Block;
 pub struct GreedyBlock;
 
 impl<T: Number> BlockVerifier<T> for Token {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut reached = T::one();
@@ -75,10 +71,6 @@ impl<T: Number> BlockVerifier<T> for Token {
 }
 
 impl<T: Number> BlockVerifier<T> for Block {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut ratios = vec![T::one()];
@@ -118,10 +110,6 @@ impl<T: Number> BlockVerifier<T> for Block {
 }
 
 impl<T: Number> BlockVerifier<T> for GreedyBlock {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut left = T::one();

@@ -9,6 +9,7 @@ use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Composition, DraftScheme, Draws, MadeOf, SchemeName};
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
+use specgap_number::number::Number;
 
 /// A stream of random problems.
 pub(super) struct Family {
@@ -191,7 +192,7 @@ impl Family {
 
     /// A fraction in (0, 1).
     fn chance(&mut self) -> Rational {
-        Rational::new(self.between(1, 5).into(), 6.into())
+        part(self.between(1, 5), 6)
     }
 
     /// `count` problems of every scheme with V and n up to the limits.
@@ -231,10 +232,7 @@ impl Family {
 /// Weights over their sum.
 pub(super) fn fractions(weights: &[u64]) -> Vec<Rational> {
     let total: u64 = weights.iter().sum();
-    weights
-        .iter()
-        .map(|&weight| Rational::new(weight.into(), total.into()))
-        .collect()
+    weights.iter().map(|&weight| part(weight, total)).collect()
 }
 
 /// A whole number.
@@ -247,6 +245,26 @@ pub(super) fn positive(row: &[Rational]) -> impl Iterator<Item = (usize, &Ration
     row.iter()
         .enumerate()
         .filter(|(_, mass)| mass.is_positive())
+}
+
+/// A quotient of whole numbers.
+pub(super) fn part(of: impl Into<BigInt>, all: impl Into<BigInt>) -> Rational {
+    Rational::new(of.into(), all.into())
+}
+
+/// 1/2.
+pub(super) fn half() -> Rational {
+    part(1, 2)
+}
+
+/// The sum of min(p, q).
+pub(super) fn overlap(p: &[Rational], q: &[Rational]) -> Rational {
+    p.iter().zip(q).map(|(p, q)| p.smaller(q)).sum()
+}
+
+/// The sum of (p - q)+.
+pub(super) fn excess(p: &[Rational], q: &[Rational]) -> Rational {
+    p.iter().zip(q).map(|(p, q)| p.excess_over(q)).sum()
 }
 
 /// A fraction that stands in the source.
@@ -263,6 +281,27 @@ pub(super) fn drafting<S: DraftScheme + 'static>(
     let target = Target::from_rationals(p).ok()?;
     let draft = Draft::from_rationals(q).ok()?;
     Problem::new("random", target, law(draft)).ok()
+}
+
+/// A problem of so many drafts that a scheme draws from q.
+pub(super) fn drawing(
+    scheme: SchemeName,
+    p: Vec<Rational>,
+    q: Vec<Rational>,
+    drafts: usize,
+) -> Option<Problem> {
+    let MadeOf::OneDraft(law) = scheme.entry().made_of else {
+        return None;
+    };
+    let target = Target::from_rationals(p).ok()?;
+    let draft = Draft::from_rationals(q).ok()?;
+    Problem::from_law("random", target, law(draft, drafts)).ok()
+}
+
+/// p and q of a problem of one row of drafts.
+pub(super) fn rows(problem: &Problem) -> Option<[Vec<Rational>; 2]> {
+    let draft = problem.scheme().draft()?;
+    Some([Rational::row(problem.target()), Rational::row(draft)])
 }
 
 /// Puts the same target under another law of the same q.
@@ -283,35 +322,25 @@ pub(super) fn optimum(problem: &Problem) -> Rational {
         .unwrap_or_default()
 }
 
-/// Single-step problems that are compiled in, with alpha\* of each, which is evidence.
-pub(super) fn shipped_optima<const N: usize>(
-    finding: &mut Finding,
-    texts: [&str; N],
-    names: [&'static str; N],
-) -> Option<[(Problem, Rational); N]> {
-    let problems = finding.shipped(texts)?;
-    let found = problems.map(|problem| {
-        let alpha = optimum(&problem);
-        (problem, alpha)
-    });
-    for (name, (_, alpha)) in names.into_iter().zip(&found) {
-        finding.fraction(name, alpha);
-    }
-    Some(found)
-}
-
-/// Checks problems one by one, and counts them under a name. It is a violation if something that a
-/// check needs is missing.
+/// Checks problems one by one, and counts them under a name.
 pub(super) fn each(
     finding: &mut Finding,
     name: &'static str,
     problems: &[Problem],
-    mut check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
+    check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
 ) {
     finding.count(name, problems.len() as u64);
+    over(finding, problems, check);
+}
+
+/// Checks problems one by one, as [`Finding::about`] does.
+pub(super) fn over(
+    finding: &mut Finding,
+    problems: &[Problem],
+    mut check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
+) {
     for problem in problems {
-        let is_whole = check(finding, problem).is_some();
-        finding.require(is_whole, || format!("{}: not checked", describe(problem)));
+        finding.about(|| describe(problem), |finding| check(finding, problem));
     }
 }
 

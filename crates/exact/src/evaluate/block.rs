@@ -14,7 +14,7 @@ use crate::block::{
     tuple_count,
 };
 use specgap_core::lp::BackendName;
-use specgap_core::problem::{BlockExpected, BlockProblem};
+use specgap_core::problem::{BlockExpected, BlockProblem, ExpectedValue};
 use specgap_core::tree::TokenTree;
 use specgap_number::distribution::{Distribution, Rational};
 use specgap_number::known::Known;
@@ -384,32 +384,27 @@ fn optima(
             BackendName::Highs => MAX_HIGHS_VARIABLES,
             BackendName::MiniLp => MAX_MINILP_VARIABLES,
         };
-        let mut method = OptimumMethod::new("block-lp", Some(name), too_many(limit));
-        match name.backend() {
+        let mut checked = None;
+        let outcome = match name.backend() {
             None => {
-                let reason = format!(
-                    "this build has no {}; build with its feature",
-                    name.as_str()
-                );
-                method.outcome = Outcome::Skipped(reason);
+                let name = name.as_str();
+                Outcome::Skipped(format!("this build has no {name}; build with its feature"))
             }
-            Some(_) if size.pairs > limit => {}
+            Some(_) if size.pairs > limit => too_many(limit),
             Some(backend) => {
-                if program.is_none() {
-                    program = BlockProgram::new(tree, size.drafts);
-                }
-                method.outcome = match program.as_ref().map(|p| p.solve(backend.as_ref())) {
-                    Some(Ok(checked)) => {
-                        method.primal_infeasibility = Some(checked.primal_infeasibility);
-                        method.duality_gap = Some(checked.duality_gap);
-                        Outcome::Done(Known::float(checked.value))
-                    }
+                program = program.or_else(|| BlockProgram::new(tree, size.drafts));
+                match program.as_ref().map(|p| p.solve(backend.as_ref())) {
+                    Some(Ok(found)) => Outcome::Done(Known::float(checked.insert(found).value)),
                     Some(Err(error)) => Outcome::Failed(error.to_string()),
                     None => Outcome::Failed("the drafts' law is no distribution".to_owned()),
-                };
+                }
             }
-        }
-        methods.push(method);
+        };
+        methods.push(OptimumMethod {
+            primal_infeasibility: checked.map(|found| found.primal_infeasibility),
+            duality_gap: checked.map(|found| found.duality_gap),
+            ..OptimumMethod::new("block-lp", Some(name), outcome)
+        });
     }
     methods
 }
@@ -542,49 +537,40 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
 
 /// The file's values against those found.
 fn expectations(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<Expectation> {
-    let gbv = evaluation
-        .verifier(BlockRule::SPECTR_GBV)
-        .and_then(|row| row.outcome.done());
-    let wanted = expected.spectr_gbv.as_ref();
-    let rows = [
-        (
-            "block_lp",
-            expected.block_lp.as_ref(),
-            evaluation.block_lp(),
-        ),
-        (
-            "per_depth_bound",
-            expected.per_depth_bound.as_ref(),
-            Some(&evaluation.per_depth_bound),
-        ),
-        (
-            "lemma_5_1",
-            expected.lemma_5_1.as_ref(),
-            Some(&evaluation.lemma_5_1),
-        ),
-        (
-            "spectr_gbv.expected_accepted_length",
-            wanted.map(|wanted| &wanted.expected_accepted_length),
-            gbv.map(|law| &law.expected_accepted_length),
-        ),
-        (
+    let mut all = Vec::new();
+    let mut expect = |field, value: Option<&ExpectedValue>, found: Option<&Known>| {
+        let wanted = value.map(|value| Wanted {
+            field,
+            value,
+            tolerance: expected.tolerance.as_ref(),
+            source: expected.source.as_deref(),
+            standard: Standard::BLOCK,
+        });
+        all.extend(wanted.map(|wanted| wanted.against(found, true)));
+    };
+    let (bound, lemma) = (&evaluation.per_depth_bound, &evaluation.lemma_5_1);
+    let (of_bound, of_lemma) = (&expected.per_depth_bound, &expected.lemma_5_1);
+    expect(
+        "block_lp",
+        expected.block_lp.as_ref(),
+        evaluation.block_lp(),
+    );
+    expect("per_depth_bound", of_bound.as_ref(), Some(bound));
+    expect("lemma_5_1", of_lemma.as_ref(), Some(lemma));
+    if let Some(wanted) = &expected.spectr_gbv {
+        let gbv = evaluation.verifier(BlockRule::SPECTR_GBV);
+        let gbv = gbv.and_then(|row| row.outcome.done());
+        let length = gbv.map(|law| &law.expected_accepted_length);
+        let field = "spectr_gbv.expected_accepted_length";
+        expect(field, Some(&wanted.expected_accepted_length), length);
+        let mass = gbv.map(|law| &law.undefined_mass);
+        expect(
             "spectr_gbv.undefined_mass",
-            wanted.and_then(|wanted| wanted.undefined_mass.as_ref()),
-            gbv.map(|law| &law.undefined_mass),
-        ),
-    ];
-    rows.into_iter()
-        .filter_map(|(field, value, found)| {
-            let wanted = Wanted {
-                field,
-                value: value?,
-                tolerance: expected.tolerance.as_ref(),
-                source: expected.source.as_deref(),
-                standard: Standard::BLOCK,
-            };
-            Some(wanted.against(found, true))
-        })
-        .collect()
+            wanted.undefined_mass.as_ref(),
+            mass,
+        );
+    }
+    all
 }
 
 #[cfg(test)]

@@ -75,13 +75,13 @@ impl Solution {
 
 impl Evaluated for Solution {
     fn complaints(&self) -> Vec<String> {
-        let mut all = self.agreement.complaints.clone();
-        all.extend(
-            self.expected
-                .as_ref()
-                .and_then(|check| check.complaint.clone()),
-        );
-        all
+        let unmet = self.expected.iter().flat_map(|check| &check.complaint);
+        self.agreement
+            .complaints
+            .iter()
+            .chain(unmet)
+            .cloned()
+            .collect()
     }
 }
 
@@ -187,13 +187,13 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
 
 fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
     let expected = problem.expected()?;
-    let wanted = Wanted {
-        field: "optimal_acceptance_rate",
-        value: expected.optimal_acceptance_rate.as_ref()?,
-        tolerance: expected.tolerance.as_ref(),
-        source: expected.source.as_deref(),
-        standard: Standard::OPTIMUM,
-    };
+    let value = expected.optimal_acceptance_rate.as_ref()?;
+    let wanted = Wanted::of(
+        expected,
+        "optimal_acceptance_rate",
+        value,
+        Standard::OPTIMUM,
+    );
     Some(wanted.against(Some(rate), true))
 }
 

@@ -51,8 +51,6 @@ pub struct ListedRates {
 /// - *Passes.* They accept at most alpha\*, and at least alpha\* - alpha\*^2/4 (theorem G),
 ///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
 ///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
-///
-/// # Complexity
 /// That of adaptive passes over the listed tokens.
 ///
 /// # Example
