@@ -51,7 +51,8 @@ pub struct ListedRates {
 /// - *Passes.* They accept at most alpha\*, and at least alpha\* - alpha\*^2/4 (theorem G),
 ///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
 ///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
-/// That of adaptive passes over the listed tokens.
+///
+/// Complexity: that of adaptive passes over the listed tokens.
 ///
 /// # Example
 /// ```
