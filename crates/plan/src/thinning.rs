@@ -226,12 +226,8 @@ mod tests {
             let numbers = emitted.iter().map(|a| if a.is_nan() { 0.0 } else { *a });
             let law = thinning.law(numbers.collect(), &target);
             assert!((law.acceptance_rate - sum).abs() <= f64::EPSILON * sum);
-            let error = law
-                .output
-                .iter()
-                .zip(&target)
-                .map(|(out, p)| (out - p).abs());
-            let error = compensated_sum(error);
+            let rows = law.output.iter().zip(&target);
+            let error = compensated_sum(rows.map(|(out, p)| (out - p).abs()));
             assert!((law.l1_error - error).abs() <= f64::EPSILON * error);
         }
     }

@@ -149,21 +149,16 @@ pub(super) fn round_ends<T: Number>(
     let sums = outcomes(tree, verifier);
     let masses = |depth: usize, masses: &[T::Sum]| -> Vec<(Node, T)> {
         let masses = masses.iter().map(RunningSum::value).enumerate();
-        let masses = masses.filter(|(_, mass)| !mass.is_nil());
-        masses
-            .map(|(index, mass)| (Node { depth, index }, mass))
-            .collect()
+        let masses = masses.map(|(index, mass)| (Node { depth, index }, mass));
+        masses.filter(|(_, mass)| !mass.is_nil()).collect()
     };
     let stopped = sums.emitted.iter().enumerate();
-    let goes_on = tree.horizon() > tree.length();
+    let stopped = stopped.flat_map(|(depth, layer)| masses(depth, layer));
     RoundEnds {
-        stopped: stopped
-            .flat_map(|(depth, layer)| masses(depth, layer))
-            .collect(),
-        accepted: if goes_on {
-            Vec::new()
-        } else {
-            masses(tree.length(), &sums.accepted)
+        stopped: stopped.collect(),
+        accepted: match tree.horizon() > tree.length() {
+            true => Vec::new(),
+            false => masses(tree.length(), &sums.accepted),
         },
     }
 }
@@ -202,10 +197,9 @@ pub fn output_law<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T
                 continue;
             }
             let node = Node { depth, index };
-            let row = if depth < length {
-                verifier.next_target(tree, node)
-            } else {
-                tree.target_next(node).map(<[T]>::to_vec)
+            let row = match depth < length {
+                true => verifier.next_target(tree, node),
+                false => tree.target_next(node).map(<[T]>::to_vec),
             };
             let Some(row) = row else {
                 sums.undefined.add(&mass);

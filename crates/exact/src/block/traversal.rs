@@ -72,10 +72,8 @@ fn visit<T: Number>(
     let (mut p, q) = (p.to_vec(), tree.draft_next(node));
     let mut ratio = ratio;
     let mut left = T::one();
-    let children: Vec<Node> = drafts
-        .iter()
-        .map(|&block| tree.ancestor(tree.leaf(block), node.depth + 1))
-        .collect();
+    let child = |&block: &usize| tree.ancestor(tree.leaf(block), node.depth + 1);
+    let children: Vec<Node> = drafts.iter().map(child).collect();
     for (position, &child) in children.iter().enumerate() {
         if !children[..position].contains(&child) {
             let token = tree.last_token(child);

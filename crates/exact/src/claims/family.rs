@@ -174,13 +174,10 @@ impl Family {
                 // Two tokens more, which count as one of the others each.
                 let into = (0..vocab).chain([self.below(vocab), self.below(vocab)]);
                 let into: Vec<usize> = into.collect();
-                let rows: Vec<Vec<u64>> = rows
-                    .iter()
-                    .map(|row| {
-                        let more = [self.between(0, 9) as u64, self.between(0, 9) as u64];
-                        [row.clone(), more.to_vec()].concat()
-                    })
-                    .collect();
+                let mut rows = rows.to_vec();
+                for row in &mut rows {
+                    row.extend([(); 2].map(|()| self.between(0, 9) as u64));
+                }
                 let law = self.composition(vocab + 2, drafts, levels - 1, &rows)?;
                 Composition::Merged {
                     into,
@@ -316,9 +313,9 @@ pub(super) fn under<S: DraftScheme + 'static>(
 
 /// alpha* of a small problem, exactly.
 pub(super) fn optimum(problem: &Problem) -> Rational {
-    best(problem)
-        .ok()
-        .and_then(|optimum| optimum.rate.rational().cloned())
+    let rate = best(problem).map(|optimum| optimum.rate);
+    rate.ok()
+        .and_then(|rate| rate.rational().cloned())
         .unwrap_or_default()
 }
 

@@ -159,10 +159,8 @@ fn beyond(law: &[Rational], p: &[Rational]) -> Rational {
 fn chi_square(law: &[Rational], p: &[Rational]) -> Option<Rational> {
     let off = |ratio: Rational| (&ratio - Rational::one()).power(2);
     let weights = p.iter().filter(|p| !p.is_nil());
-    let sum = ratios(law, p)
-        .zip(weights)
-        .map(|(ratio, p)| p.times(&off(ratio)))
-        .sum();
+    let terms = ratios(law, p).zip(weights).map(|(ratio, p)| p * off(ratio));
+    let sum = terms.sum();
     beyond(law, p).is_nil().then_some(sum)
 }
 

@@ -246,7 +246,6 @@ fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize])
 fn acceptances(
     pair: &Pair,
     most: usize,
-    vocab: usize,
     starts: &BTreeMap<Vec<usize>, Rational>,
 ) -> Result<Accepted, String> {
     let mut accepted = Accepted::new();
@@ -256,7 +255,7 @@ fn acceptances(
         let mut ends = Vec::new();
         for from in first..prefix.len() {
             let start = prefix[..from].to_vec();
-            let least = onwards(&accepted, vocab, &start, prefix);
+            let least = onwards(&accepted, pair.vocab(), &start, prefix);
             let largest = &starts[&start] * pair.drafted(prefix, from);
             left -= &least;
             ends.push((start, least, largest));
@@ -282,8 +281,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
     let tokens = pair.tokens();
     let starts = forward(pair, most);
     let probabilities = starts_of(pair);
-    let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
-    let accepted = acceptances(pair, most, vocab, &starts)?;
+    let accepted = acceptances(pair, most, &starts)?;
     // Stops, those of the most accepted drafts first, are laid on drafted paths.
     let mut written = BTreeMap::<Vec<usize>, Rational>::new();
     let (mut calls, mut masses) = (Rational::zero(), 0);
@@ -298,7 +296,10 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                     0 => mass.clone(),
                     _ => accepted[&(start.clone(), path.clone())].clone(),
                 };
-                stops.push((path.clone(), whole - onwards(&accepted, vocab, start, path)));
+                stops.push((
+                    path.clone(),
+                    whole - onwards(&accepted, pair.vocab(), start, path),
+                ));
             }
             if age < length {
                 paths = one_longer(pair, &paths);
@@ -309,7 +310,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                 return Err(format!("behind {stop:?} more is accepted than before"));
             }
             // Behind a stop the next token is drawn alike, whatever the round.
-            let free: Vec<Rational> = (0..vocab)
+            let free: Vec<Rational> = (0..pair.vocab())
                 .map(|token| {
                     let longer = extended(&stop, token);
                     match starts.get(&longer) {
@@ -747,11 +748,10 @@ fn any_giving_is_lossless(finding: &mut Finding) {
     let mut family = Family::new(1907);
     for index in 0..48 {
         let (pair, most, name) = model(&mut family, index);
-        let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
         let mut rows = RowsByStart::new();
         for prefix in starts_of(&pair).keys() {
             for start in prefix.len().saturating_sub(most)..=prefix.len() {
-                rows.insert((start, prefix.clone()), family.row(vocab));
+                rows.insert((start, prefix.clone()), family.row(pair.vocab()));
             }
         }
         let carried = choose(&mut family, &pair, &rows, most);

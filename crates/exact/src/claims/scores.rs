@@ -130,11 +130,8 @@ pub(super) fn mask_of(tokens: impl IntoIterator<Item = usize>) -> usize {
 
 /// The mass of a set.
 pub(super) fn mass(row: &[Rational], set: usize) -> Rational {
-    let members = row
-        .iter()
-        .enumerate()
-        .filter(|(token, _)| is_in(set, *token));
-    members.map(|(_, mass)| mass).sum()
+    let members = (0..row.len()).filter(|&token| is_in(set, token));
+    members.map(|token| &row[token]).sum()
 }
 
 /// The first (H, x, y) with x in H and y not at which Q is not w-convex: the growth by y on top of

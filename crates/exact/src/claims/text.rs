@@ -216,6 +216,11 @@ impl Pair {
         self.tokens
     }
 
+    /// V.
+    pub(super) fn vocab(&self) -> usize {
+        self.rows(&[]).map_or(0, |[target, _]| target.len())
+    }
+
     /// Every prefix with its rows.
     pub(super) fn all_rows(&self) -> impl Iterator<Item = (&Vec<usize>, &[Vec<Rational>; 2])> {
         self.rows.iter()
@@ -949,11 +954,6 @@ fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec
     law
 }
 
-/// No weight yet, by how many drafts of the running round were accepted.
-fn ages(most: usize) -> Vec<Rational> {
-    vec![Rational::zero(); most + 1]
-}
-
 /// Calls, and the law of the text.
 pub(super) type Decoded = (Rational, BTreeMap<Vec<usize>, Rational>);
 
@@ -961,10 +961,10 @@ pub(super) type Decoded = (Rational, BTreeMap<Vec<usize>, Rational>);
 pub(super) fn carried(pair: &Pair, most: usize) -> Decoded {
     let mut calls = Rational::zero();
     // Of every text so far: its weight by how many drafts of the running round were accepted.
-    let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
-    if let Some(ways) = layer.get_mut(&Vec::new()) {
-        ways[0] = Rational::one();
-    }
+    let new = || vec![Rational::zero(); most + 1];
+    let mut first = new();
+    first[0] = Rational::one();
+    let mut layer = BTreeMap::from([(Vec::new(), first)]);
     for length in 0..pair.tokens() {
         let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
         for (prefix, ways) in layer {
@@ -987,12 +987,12 @@ pub(super) fn carried(pair: &Pair, most: usize) -> Decoded {
                         let kept = weight * q * kept;
                         free -= &kept;
                         let longer = next.entry(extended(&prefix, token));
-                        longer.or_insert_with(|| ages(most))[age + 1] += kept;
+                        longer.or_insert_with(new)[age + 1] += kept;
                     }
                 }
                 for (token, share) in positive(&left).filter(|_| !free.is_nil()) {
                     let longer = next.entry(extended(&prefix, token));
-                    longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
+                    longer.or_insert_with(new)[0] += &free * share / &total;
                 }
             }
         }

@@ -105,13 +105,13 @@ impl Reported for BlockLaw {
 }
 
 impl BlockLaw {
-    fn of<T>(law: OutputLaw<T>, known: fn(T) -> Known, lossless: bool) -> Self {
+    fn of<T: PartialOrd>(law: OutputLaw<T>, known: fn(T) -> Known, tolerance: &T) -> Self {
         Self {
+            lossless: law.total_variation <= *tolerance,
             expected_accepted_length: known(law.expected_accepted_length),
             total_variation: known(law.total_variation),
             first_token_total_variation: known(law.first_token_total_variation),
             undefined_mass: known(law.undefined_mass),
-            lossless,
         }
     }
 
@@ -324,10 +324,9 @@ impl Size {
     }
 
     fn tuples_of(&self, name: BlockRule) -> f64 {
-        if name.is_single_draft() {
-            self.single_tuples
-        } else {
-            self.tuples
+        match name.is_single_draft() {
+            true => self.single_tuples,
+            false => self.tuples,
         }
     }
 
@@ -437,13 +436,11 @@ fn law(
     let law = match fractions {
         Some(tree) => (name.entry().fractions)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
-            let lossless = law.total_variation.is_nil();
-            BlockLaw::of(law, Known::exact, lossless)
+            BlockLaw::of(law, Known::exact, &Rational::zero())
         }),
         None => (name.entry().floats)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
-            let lossless = law.total_variation <= LOSSLESS_BLOCK_TOLERANCE;
-            BlockLaw::of(law, Known::float, lossless)
+            BlockLaw::of(law, Known::float, &LOSSLESS_BLOCK_TOLERANCE)
         }),
     };
     law.map_or_else(beyond, Outcome::Done)
@@ -509,17 +506,15 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
     let (name, length) = (row.name, &law.expected_accepted_length);
     if !law.lossless {
         let distance = law.total_variation.value();
-        found.push(format!(
-            "{name} is proved lossless, but its total variation is {distance:e}"
-        ));
+        let off = format!("its total variation is {distance:e}");
+        found.push(format!("{name} is proved lossless, but {off}"));
     }
     let optimum = evaluation.block_optimum();
     let limit = optimum.unwrap_or(&evaluation.per_depth_bound);
+    let accepts = format!("{name} accepts {} tokens", describe(length));
     if !can_be_at_most(length, limit) {
-        let (length, limit) = (describe(length), describe(limit));
-        found.push(format!(
-            "{name} accepts {length} tokens, more than the optimum {limit}"
-        ));
+        let limit = describe(limit);
+        found.push(format!("{accepts}, more than the optimum {limit}"));
     }
     let attained = match name.entry().attains {
         Attains::OneDraft => Some(&evaluation.single_draft_optimum),
@@ -527,10 +522,8 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
         Attains::Nothing => None,
     };
     if let Some(best) = attained.filter(|best| !can_both_hold(length, best)) {
-        let (length, best) = (describe(length), describe(best));
-        found.push(format!(
-            "{name} accepts {length} tokens; it is proved to attain {best}"
-        ));
+        let best = describe(best);
+        found.push(format!("{accepts}; it is proved to attain {best}"));
     }
     found
 }

@@ -128,19 +128,14 @@ impl Measured {
 impl Verification {
     /// The result of one verifier, if it was run.
     pub fn measured(&self, name: VerifierName) -> Option<&Measured> {
-        self.verifiers
-            .iter()
-            .find(|one| one.name == name)
-            .and_then(|one| one.outcome.done())
-            .map(Box::as_ref)
+        let one = self.verifiers.iter().find(|one| one.name == name)?;
+        one.outcome.done().map(Box::as_ref)
     }
 
     /// Counts the verifiers that were run.
     pub fn runs(&self) -> usize {
-        self.verifiers
-            .iter()
-            .filter(|one| one.outcome.done().is_some())
-            .count()
+        let outcomes = self.verifiers.iter().map(|one| one.outcome.done());
+        outcomes.flatten().count()
     }
 
     pub(super) fn is_unmet(&self, name: VerifierName) -> bool {
@@ -152,9 +147,8 @@ impl Verification {
         match (one.outcome.done(), one.outcome.reason()) {
             (Some(measured), _) => measured.complaints(),
             (None, Some(reason)) if self.is_unmet(one.name) => {
-                vec![format!(
-                    "EXPECTATION FAILS: the file expects a rate, but {reason}"
-                )]
+                let expects = "EXPECTATION FAILS: the file expects a rate";
+                vec![format!("{expects}, but {reason}")]
             }
             _ => Vec::new(),
         }

@@ -242,11 +242,8 @@ impl Rows {
                 after = self.sums(|place| left[place].part * (1.0 - chances[place]));
                 paid = prices(&sums, &after);
             }
-            let every = left
-                .iter_mut()
-                .zip(&mut emitted)
-                .zip(&chances)
-                .zip(self.each());
+            let every = left.iter_mut().zip(&mut emitted).zip(&chances);
+            let every = every.zip(self.each());
             for (((left, emitted), &chance), drafted) in every {
                 if chance > 0.0 {
                     *emitted += left.give(chance, dot(&paid, drafted));

@@ -554,19 +554,21 @@ fn by_tokens([p, q]: [&[f64]; 2], drafts: usize, straddle: Straddle, levels: &[f
             _ => 1.0 / totals[j],
         }
     };
+    // P(nothing accepted before a slot), by whether the last draft is over the next cut.
+    let is_next = |j: usize, x: usize| j + 1 < count && over[j + 1] == Some(x);
+    let earlier = |alive: &[Vec<f64>], slot: usize| {
+        (0..slot).fold([1.0, 0.0], |before, j| {
+            let mut next = [0.0; 2];
+            for x in 0..q.len() {
+                let chance = before[0] * share(j, x, false) + before[1] * share(j, x, true);
+                next[usize::from(is_next(j, x))] += alive[j][x] * chance;
+            }
+            next
+        })
+    };
     for &level in levels.iter().chain(&[0.0]) {
         for slot in (0..count).rev() {
-            // P(nothing accepted), by whether the last draft is over the next cut.
-            let is_next = |j: usize, x: usize| j + 1 < count && over[j + 1] == Some(x);
-            let mut earlier = [1.0, 0.0];
-            for j in 0..slot {
-                let mut next = [0.0; 2];
-                for x in 0..q.len() {
-                    let chance = earlier[0] * share(j, x, false) + earlier[1] * share(j, x, true);
-                    next[usize::from(is_next(j, x))] += alive[j][x] * chance;
-                }
-                earlier = next;
-            }
+            let earlier = earlier(&alive, slot);
             let mut later = [1.0, 1.0];
             for j in (slot + 1..count).rev() {
                 later = [false, true].map(|was| {
@@ -587,15 +589,7 @@ fn by_tokens([p, q]: [&[f64]; 2], drafts: usize, straddle: Straddle, levels: &[f
             }
         }
     }
-    let mut rest = [1.0, 0.0];
-    for j in 0..count {
-        let mut next = [0.0; 2];
-        for x in 0..q.len() {
-            let chance = rest[0] * share(j, x, false) + rest[1] * share(j, x, true);
-            next[usize::from(j + 1 < count && over[j + 1] == Some(x))] += alive[j][x] * chance;
-        }
-        rest = next;
-    }
+    let rest = earlier(&alive, count);
     1.0 - (rest[0] + rest[1]) + certain.iter().map(|&x| left[x]).sum::<f64>()
 }
 

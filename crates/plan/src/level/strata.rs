@@ -455,11 +455,8 @@ impl Strata {
             return Home::Certain(slot);
         }
         // Counted without a branch, as the next token's stratum is anybody's guess.
-        let before = self
-            .ends
-            .iter()
-            .map(|end| usize::from(!end.reaches(token, q)));
-        let stratum: usize = before.sum();
+        let ends = self.ends.iter();
+        let stratum: usize = ends.map(|end| usize::from(!end.reaches(token, q))).sum();
         match self.straddlers.get(stratum) {
             Some(Some(over)) if over.token == token => Home::Cut(stratum),
             _ => Home::Stratum(stratum),
@@ -526,10 +523,9 @@ impl Strata {
                     left: [left / (left + others); 2],
                 },
                 Straddle::Once => {
-                    let chance = if left > 0.0 {
-                        (left / (1.0 - self.before(stratum - 1))).min(1.0)
-                    } else {
-                        0.0
+                    let chance = match left > 0.0 {
+                        true => (left / (1.0 - self.before(stratum - 1))).min(1.0),
+                        false => 0.0,
                     };
                     Link {
                         other: [(1.0 - chance) / others, 1.0 / others],
