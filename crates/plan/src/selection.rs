@@ -37,8 +37,6 @@ const CLOSE: f64 = 1e-4;
 
 /// The law of a draft selected from m i.i.d. draws of q that makes the sum of
 /// p f(s/p) least for every convex f; tokens that q never gives have 0.
-///
-/// # Exactness
 /// Exact in rationals. O(V log V) comparisons.
 ///
 /// # Example
@@ -299,37 +297,22 @@ impl Selection {
         let drafts = drafts.max(1);
         let masses = bins.masses.iter().map(|&[p, q]| (p, q));
         let tiers = envelope(masses, drafts);
-        let mut places = vec![
-            Place {
-                tier: 0,
-                weight: 1.0,
-                factor: 0.0,
-            };
-            bins.masses.len()
-        ];
+        let mut places = Vec::with_capacity(bins.masses.len());
         let mut integrals = Vec::with_capacity(tiers.len());
         let mut before = 0.0;
         for (number, tier) in tiers.iter().enumerate() {
             let own = bins.masses.get(tier.first..tier.end).unwrap_or(&[]);
-            let wanted: Vec<f64> = own
-                .iter()
-                .map(|[p, q]| {
-                    tier.gained
-                        * if tier.target > 0.0 {
-                            p / tier.target
-                        } else {
-                            q / tier.draft
-                        }
-                })
-                .collect();
+            let share = |[p, q]: &[f64; 2]| match tier.target > 0.0 {
+                true => p / tier.target,
+                false => q / tier.draft,
+            };
+            let wanted: Vec<f64> = own.iter().map(|bin| tier.gained * share(bin)).collect();
             let (integral, bins) = weights(before, own, &wanted, drafts);
-            for (place, (weight, factor)) in places.iter_mut().skip(tier.first).zip(bins) {
-                *place = Place {
-                    tier: number,
-                    weight,
-                    factor,
-                };
-            }
+            places.extend(bins.into_iter().map(|(weight, factor)| Place {
+                tier: number,
+                weight,
+                factor,
+            }));
             integrals.push(integral);
             before += tier.draft;
         }
@@ -347,14 +330,18 @@ impl Selection {
 
     /// Probability that the selected draft is a token, whose q is given with it.
     pub fn probability(&self, bins: &RatioBins, token: usize, q: f64) -> f64 {
-        let place = bins.bin_of(token).and_then(|bin| self.places.get(bin));
-        place.map_or(0.0, |place| q * place.factor)
+        self.place(bins, token)
+            .map_or(0.0, |place| q * place.factor)
+    }
+
+    fn place(&self, bins: &RatioBins, token: usize) -> Option<&Place> {
+        bins.bin_of(token).and_then(|bin| self.places.get(bin))
     }
 
     /// Probability that the selected draft is a token, by how many of the drafts are that token,
     /// 1..m.
     pub fn by_copies(&self, bins: &RatioBins, token: usize, q: f64) -> Vec<f64> {
-        let place = bins.bin_of(token).and_then(|bin| self.places.get(bin));
+        let place = self.place(bins, token);
         let integral = place.and_then(|place| self.tiers.get(place.tier));
         let (Some(place), Some(integral)) = (place, integral) else {
             return vec![0.0; self.drafts];
@@ -367,11 +354,8 @@ impl Selection {
     /// Drafts that may be selected, as slot and weight; of those without a bin, which q never
     /// gives, all.
     fn competing(&self, bins: &RatioBins, drafts: &[u32]) -> Vec<(usize, f64)> {
-        let places = drafts.iter().map(|&token| {
-            let bin = bins.bin_of(token as usize);
-            bin.and_then(|bin| self.places.get(bin)).copied()
-        });
-        let places: Vec<Option<Place>> = places.collect();
+        let places = drafts.iter().map(|&token| self.place(bins, token as usize));
+        let places: Vec<Option<&Place>> = places.collect();
         let last = places.iter().flatten().map(|place| place.tier).max();
         let competing = places.iter().enumerate().filter_map(|(slot, place)| {
             let weight = match (place, last) {
@@ -423,11 +407,8 @@ fn weights(
     wanted: &[f64],
     drafts: usize,
 ) -> (Integral, Vec<(f64, f64)>) {
-    let mut bins: Vec<(f64, f64)> = own
-        .iter()
-        .zip(wanted)
-        .map(|([_, q], wanted)| (wanted / q, *q))
-        .collect();
+    let bins = own.iter().zip(wanted);
+    let mut bins: Vec<(f64, f64)> = bins.map(|([_, q], wanted)| (wanted / q, *q)).collect();
     let alone = own.len() < 2 || drafts < 2;
     // A bin that should never be selected is so all the same where there is nothing else.
     let scale = |bins: &mut [(f64, f64)]| {
@@ -490,10 +471,8 @@ mod tests {
         let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..7)).collect();
         weights[rng.random_range(0..vocab)] += 1;
         let sum: u32 = weights.iter().sum();
-        weights
-            .iter()
-            .map(|&w| ratio(&w.into(), &sum.into()))
-            .collect()
+        let row = weights.iter().map(|&w| ratio(&w.into(), &sum.into()));
+        row.collect()
     }
 
     fn floats(row: &[Rational]) -> Vec<f64> {
@@ -508,10 +487,8 @@ mod tests {
         for token in [0, 2, 3] {
             assert_ne!(bins.bin[token], NONE, "{token}");
         }
-        let sums = bins
-            .masses
-            .iter()
-            .fold([0.0; 2], |[p, q], own| [p + own[0], q + own[1]]);
+        let masses = bins.masses.iter();
+        let sums = masses.fold([0.0; 2], |[p, q], own| [p + own[0], q + own[1]]);
         assert_eq!(sums, [0.5, 1.0]);
     }
 

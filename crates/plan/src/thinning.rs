@@ -67,6 +67,13 @@ impl Thinning {
         &self.keep
     }
 
+    /// Takes from what is emitted of each draft what is thinned.
+    pub(super) fn thin(&self, emitted: &mut [f64], tuple: &[u32]) {
+        for (share, &token) in emitted.iter_mut().zip(tuple) {
+            *share *= self.keep.get(token as usize).unwrap_or(&0.0);
+        }
+    }
+
     /// Keeps the token of a slot as often as it should, else draws from the residual.
     pub(super) fn keep_or_reject(
         &self,
@@ -219,12 +226,8 @@ mod tests {
             let numbers = emitted.iter().map(|a| if a.is_nan() { 0.0 } else { *a });
             let law = thinning.law(numbers.collect(), &target);
             assert!((law.acceptance_rate - sum).abs() <= f64::EPSILON * sum);
-            let error = law
-                .output
-                .iter()
-                .zip(&target)
-                .map(|(out, p)| (out - p).abs());
-            let error = compensated_sum(error);
+            let rows = law.output.iter().zip(&target);
+            let error = compensated_sum(rows.map(|(out, p)| (out - p).abs()));
             assert!((law.l1_error - error).abs() <= f64::EPSILON * error);
         }
     }

@@ -34,10 +34,15 @@ use std::cmp::Ordering;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn lemma_5_1<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
+    over_prefixes(tree, |p, q| covered(p, q, drafts))
+}
+
+/// Sums over all prefixes but the empty one.
+fn over_prefixes<T: Number>(tree: &TokenTree<T>, term: impl Fn(&T, &T) -> T) -> T {
     let mut sum = T::Sum::default();
     for depth in 1..=tree.length() {
         for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
-            sum.add(&covered(p, q, drafts));
+            sum.add(&term(p, q));
         }
     }
     sum.value()
@@ -66,13 +71,7 @@ pub(super) fn covered<T: Number>(p: &T, q: &T, drafts: usize) -> T {
 ///
 /// Source: Sun et al., block verification; [`lemma_5_1`] at K = 1.
 pub fn single_draft_optimum<T: Number>(tree: &TokenTree<T>) -> T {
-    let mut sum = T::Sum::default();
-    for depth in 1..=tree.length() {
-        for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
-            sum.add(&p.smaller(q));
-        }
-    }
-    sum.value()
+    over_prefixes(tree, T::smaller)
 }
 
 /// alpha* of K i.i.d. drafts when prefixes of `depth` tokens are the tokens: the
@@ -84,13 +83,10 @@ pub fn single_draft_optimum<T: Number>(tree: &TokenTree<T>) -> T {
 /// drafts). Exact in rationals, to a few units of the last place in `f64`. O(N log N) for N = V^depth.
 pub fn depth_optimum<T: Number>(tree: &TokenTree<T>, depth: usize, drafts: usize) -> T {
     // (q/p, p, q); none where p = 0, which comes first of all.
-    let mut tokens: Vec<(Option<T>, &T, &T)> = tree
-        .target_layer(depth)
-        .iter()
-        .zip(tree.draft_layer(depth))
-        .filter(|(p, q)| !(p.is_nil() && q.is_nil()))
-        .map(|(p, q)| ((!p.is_nil()).then(|| q.over(p)), p, q))
-        .collect();
+    let pairs = tree.target_layer(depth).iter().zip(tree.draft_layer(depth));
+    let pairs = pairs.filter(|(p, q)| !(p.is_nil() && q.is_nil()));
+    let tokens = pairs.map(|(p, q)| ((!p.is_nil()).then(|| q.over(p)), p, q));
+    let mut tokens: Vec<(Option<T>, &T, &T)> = tokens.collect();
     tokens.sort_by(|(one, ..), (other, ..)| match (one, other) {
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Less,
@@ -99,14 +95,11 @@ pub fn depth_optimum<T: Number>(tree: &TokenTree<T>, depth: usize, drafts: usize
     });
     // 1 - Q(H)^K from the mass outside H, so that small values keep their digits.
     let mut outside = T::Sum::default();
-    let mut tails: Vec<T> = tokens
-        .iter()
-        .rev()
-        .map(|(_, _, q)| {
-            outside.add(q);
-            outside.value()
-        })
-        .collect();
+    let tails = tokens.iter().rev().map(|(_, _, q)| {
+        outside.add(q);
+        outside.value()
+    });
+    let mut tails: Vec<T> = tails.collect();
     // The first tail belongs to the empty H, whose value is 1.
     tails.pop();
     tails.reverse();
@@ -124,10 +117,8 @@ pub fn depth_optimum<T: Number>(tree: &TokenTree<T>, depth: usize, drafts: usize
 /// every coupling, hence on the block optimum, as `E[tau]` is the sum of
 /// P(tau >= t) and each term is at most its own optimum.
 pub fn per_depth_bound<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
-    let optima: Vec<T> = (1..=tree.length())
-        .map(|depth| depth_optimum(tree, depth, drafts))
-        .collect();
-    T::total(&optima)
+    let optima = (1..=tree.length()).map(|depth| depth_optimum(tree, depth, drafts));
+    T::total(&optima.collect::<Vec<T>>())
 }
 
 #[cfg(test)]

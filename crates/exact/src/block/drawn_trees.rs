@@ -28,8 +28,6 @@ impl DrawnTrees {
     /// children of different nodes are independent. `None` for schemes of several drafts' rows,
     /// shapes deeper than the problem or that the scheme cannot draw, and more than 20,000
     /// trees.
-    ///
-    /// # Exactness
     /// Exact.
     pub fn new(tree: &TokenTree<Rational>, shape: &DraftTree, scheme: SchemeName) -> Option<Self> {
         let MadeOf::OneDraft(law) = scheme.entry().made_of else {
@@ -54,10 +52,7 @@ impl DrawnTrees {
             for (nodes, mass) in drawn {
                 let Some(&(_, here)) = nodes.iter().find(|&&(number, _)| number == parent) else {
                     // Not drawn: the draft had fewer tokens than children.
-                    longer
-                        .entry(nodes)
-                        .or_insert_with(Rational::zero)
-                        .gain(&mass);
+                    *longer.entry(nodes).or_default() += mass;
                     continue;
                 };
                 let draft = Draft::from_rationals(tree.draft_next(here).to_vec()).ok()?;
@@ -66,8 +61,7 @@ impl DrawnTrees {
                     let below =
                         below.map(|(number, &token)| (number, tree.child(here, token as usize)));
                     let nodes = nodes.iter().copied().chain(below).collect();
-                    let sum = longer.entry(nodes).or_insert_with(Rational::zero);
-                    sum.gain(&mass.times(share));
+                    *longer.entry(nodes).or_default() += &mass * share;
                 });
                 if longer.len() > MOST_TREES {
                     return None;
@@ -81,18 +75,13 @@ impl DrawnTrees {
             let mut nodes: Vec<_> = nodes.map(|(_, node)| (node.depth, node.index)).collect();
             nodes.sort_unstable();
             nodes.dedup();
-            trees
-                .entry(nodes)
-                .or_insert_with(Rational::zero)
-                .gain(&mass);
+            *trees.entry(nodes).or_default() += mass;
         }
         let node = |(depth, index)| Node { depth, index };
-        let trees = trees
-            .into_iter()
-            .map(|(nodes, mass)| (nodes.into_iter().map(node).collect(), mass));
-        Some(Self {
-            trees: trees.collect(),
-        })
+        let trees = trees.into_iter();
+        let trees = trees.map(|(nodes, mass)| (nodes.into_iter().map(node).collect(), mass));
+        let trees = trees.collect();
+        Some(Self { trees })
     }
 
     /// The trees, with their probabilities.
@@ -103,8 +92,6 @@ impl DrawnTrees {
     /// The largest `E[tau]` of any lossless verifier of the trees in one round, tau being the
     /// deepest node on the target's path: a transport, checked by its potentials. `None` if there are more than
     /// [`MAX_EXACT_PAIRS`] pairs of tree and block.
-    ///
-    /// # Exactness
     /// Exact.
     ///
     /// # Errors
@@ -158,8 +145,6 @@ impl DrawnTrees {
     /// sum over l of P(y^l in `H_l`) + E[the most nodes of one path of the tree that are not in
     /// their set]: at least `E[tau]` of every verifier, whatever the sets are. `inside` says of a
     /// prefix whether it is in its set.
-    ///
-    /// # Exactness
     /// Exact.
     pub fn bound(&self, tree: &TokenTree<Rational>, inside: &dyn Fn(Node) -> bool) -> Rational {
         let mut sum = Rational::zero();

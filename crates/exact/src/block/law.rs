@@ -12,8 +12,10 @@ use specgap_number::number::{Number, RunningSum};
 /// A verifier is given as the exact law of its outcome *given the drafts*; no
 /// random number is drawn. [`output_law`] sums over all drafts.
 pub trait BlockVerifier<T: Number> {
-    /// Returns how many draft blocks it looks at.
-    fn drafts(&self) -> usize;
+    /// Returns how many draft blocks it looks at: one, unless it says another number.
+    fn drafts(&self) -> usize {
+        1
+    }
 
     /// Reports every outcome given the draft blocks (indices into layer L, in
     /// the order they were drawn), with probabilities that sum to 1.
@@ -147,21 +149,16 @@ pub(super) fn round_ends<T: Number>(
     let sums = outcomes(tree, verifier);
     let masses = |depth: usize, masses: &[T::Sum]| -> Vec<(Node, T)> {
         let masses = masses.iter().map(RunningSum::value).enumerate();
-        let masses = masses.filter(|(_, mass)| !mass.is_nil());
-        masses
-            .map(|(index, mass)| (Node { depth, index }, mass))
-            .collect()
+        let masses = masses.map(|(index, mass)| (Node { depth, index }, mass));
+        masses.filter(|(_, mass)| !mass.is_nil()).collect()
     };
     let stopped = sums.emitted.iter().enumerate();
-    let goes_on = tree.horizon() > tree.length();
+    let stopped = stopped.flat_map(|(depth, layer)| masses(depth, layer));
     RoundEnds {
-        stopped: stopped
-            .flat_map(|(depth, layer)| masses(depth, layer))
-            .collect(),
-        accepted: if goes_on {
-            Vec::new()
-        } else {
-            masses(tree.length(), &sums.accepted)
+        stopped: stopped.collect(),
+        accepted: match tree.horizon() > tree.length() {
+            true => Vec::new(),
+            false => masses(tree.length(), &sums.accepted),
         },
     }
 }
@@ -172,8 +169,6 @@ pub(super) fn round_ends<T: Number>(
 /// of the following iterations up to [`TokenTree::horizon`]. Those follow
 /// [`BlockVerifier::next_target`] inside the block's span and the target behind
 /// it, which is what a verifier without defect makes of them.
-///
-/// # Complexity
 /// [`tuple_count`] calls of the verifier, then O(V^horizon).
 ///
 /// # Example
@@ -202,10 +197,9 @@ pub fn output_law<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T
                 continue;
             }
             let node = Node { depth, index };
-            let row = if depth < length {
-                verifier.next_target(tree, node)
-            } else {
-                tree.target_next(node).map(<[T]>::to_vec)
+            let row = match depth < length {
+                true => verifier.next_target(tree, node),
+                false => tree.target_next(node).map(<[T]>::to_vec),
             };
             let Some(row) = row else {
                 sums.undefined.add(&mass);
@@ -253,6 +247,16 @@ fn total_variation<T: Number>(law: &[T], target: &[T]) -> T {
         sum.add(&p.excess_over(made));
     }
     sum.value()
+}
+
+/// Blocks that have a token behind a node that all of them pass.
+pub(super) fn going_on<T: Number>(
+    tree: &TokenTree<T>,
+    (node, token): (Node, usize),
+    blocks: &[usize],
+) -> Vec<usize> {
+    let has = |&block: &usize| tree.token_at(tree.leaf(block), node.depth) == token;
+    blocks.iter().copied().filter(has).collect()
 }
 
 fn enumerate<T: Number>(

@@ -49,11 +49,9 @@ impl LevelSets {
     /// The sets from one row of flags a length, `layers[l-1][i]` telling whether prefix i of l
     /// tokens is in the set; `None` if they are not L rows of V, V^2, .. V^L entries.
     pub fn new<T: Number>(tree: &TokenTree<T>, layers: Vec<Vec<bool>>) -> Option<Self> {
-        let fits = layers.len() == tree.length()
-            && (1..)
-                .zip(&layers)
-                .all(|(depth, layer)| layer.len() == tree.width(depth));
-        fits.then_some(Self { layers })
+        let mut all = (1..).zip(&layers);
+        let fits = all.all(|(depth, layer)| layer.len() == tree.width(depth));
+        (fits && layers.len() == tree.length()).then_some(Self { layers })
     }
 
     /// Tells whether a prefix lies in the set of its length.
@@ -66,22 +64,16 @@ impl LevelSets {
     fn depths_within(&self, vocab: usize) -> Vec<usize> {
         let mut within = vec![0];
         for layer in &self.layers {
-            within = layer
-                .iter()
-                .enumerate()
-                .map(|(index, &is_in)| within[index / vocab] + usize::from(is_in))
-                .collect();
+            let members = layer.iter().enumerate();
+            let more = members.map(|(index, &is_in)| within[index / vocab] + usize::from(is_in));
+            within = more.collect();
         }
         within
     }
 
     /// J(H): at least `E[tau]` of every coupling of K i.i.d. paths with the target's block,
     /// for any sets at all.
-    ///
-    /// # Exactness
     /// Exact in rationals; in `f64` within [`rounding`].
-    ///
-    /// # Complexity
     /// O(V^L).
     pub fn bound<T: Number>(&self, tree: &TokenTree<T>, drafts: usize) -> T {
         let length = tree.length();
@@ -182,10 +174,9 @@ pub fn path_optimum<T: Number>(
         upper: search.upper,
         sets: search.sets,
         boxes: search.boxes,
-        rounding: if T::EXACT {
-            0.0
-        } else {
-            rounding(tree.length(), drafts)
+        rounding: match T::EXACT {
+            true => 0.0,
+            false => rounding(tree.length(), drafts),
         },
     }
 }
@@ -285,13 +276,10 @@ impl<'a, T: Number> Search<'a, T> {
     }
 
     fn least(&self, open: &[Region<T>]) -> Option<usize> {
-        let mut least: Option<usize> = None;
-        for (at, region) in open.iter().enumerate() {
-            if least.is_none_or(|least| region.bound < open[least].bound) {
-                least = Some(at);
-            }
-        }
-        least
+        (0..open.len()).reduce(|least, at| match open[at].bound < open[least].bound {
+            true => at,
+            false => least,
+        })
     }
 
     /// Tells whether something below the best value may lie above this bound.
@@ -307,11 +295,8 @@ impl<'a, T: Number> Search<'a, T> {
     fn look_at(&mut self, low: Vec<T>, high: Vec<T>) -> Option<Region<T>> {
         self.boxes += 1;
         let (tree, drafts) = (self.tree, self.drafts);
-        let slopes: Vec<T> = low
-            .iter()
-            .zip(&high)
-            .map(|(low, high)| slope(low, high, drafts))
-            .collect();
+        let ranges = low.iter().zip(&high);
+        let slopes: Vec<T> = ranges.map(|(low, high)| slope(low, high, drafts)).collect();
         let mut sum = T::Sum::default();
         for (low, slope) in low.iter().zip(&slopes) {
             sum.add(&T::one());
@@ -336,9 +321,8 @@ impl<'a, T: Number> Search<'a, T> {
             if *mass <= low[side] || *mass >= high[side] {
                 continue;
             }
-            let chord = low[side]
-                .power(drafts)
-                .plus(&slopes[side].times(&mass.minus(&low[side])));
+            let rise = slopes[side].times(&mass.minus(&low[side]));
+            let chord = low[side].power(drafts).plus(&rise);
             let off = chord.excess_over(&mass.power(drafts));
             if cut.as_ref().is_none_or(|(most, _)| off > *most) {
                 cut = Some((off, side));
@@ -394,14 +378,11 @@ fn at_least<T: Number>(tree: &TokenTree<T>, sets: &LevelSets) -> Vec<T> {
         masses[*within].add(q);
     }
     let mut sum = T::Sum::default();
-    let mut falling: Vec<T> = masses[1..]
-        .iter()
-        .rev()
-        .map(|mass| {
-            sum.merge(mass);
-            sum.value()
-        })
-        .collect();
+    let falling = masses[1..].iter().rev().map(|mass| {
+        sum.merge(mass);
+        sum.value()
+    });
+    let mut falling: Vec<T> = falling.collect();
     falling.reverse();
     falling
 }
@@ -418,10 +399,8 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
         sum.add(slope);
         let sum = sum.value();
         let row = target.iter().zip(draft);
-        values.push(
-            row.map(|(p, q)| p.times(&count).minus(&q.times(&sum)))
-                .collect(),
-        );
+        let row = row.map(|(p, q)| p.times(&count).minus(&q.times(&sum)));
+        values.push(row.collect());
     }
     // By length from L down: whether a prefix joins its set, one row a b before it.
     let mut joins: Vec<Vec<Vec<bool>>> = Vec::with_capacity(length);
@@ -448,13 +427,11 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
     let mut within = vec![0usize];
     let mut layers = Vec::with_capacity(length);
     for rows in &joins {
-        let width = within.len() * vocab;
-        let layer: Vec<bool> = (0..width)
-            .map(|index| rows[within[index / vocab]][index])
-            .collect();
-        within = (0..width)
-            .map(|index| within[index / vocab] + usize::from(layer[index]))
-            .collect();
+        let all = 0..within.len() * vocab;
+        let joins = |index: usize| rows[within[index / vocab]][index];
+        let layer: Vec<bool> = all.clone().map(joins).collect();
+        let more = all.map(|index| within[index / vocab] + usize::from(layer[index]));
+        within = more.collect();
         layers.push(layer);
     }
     (values[0][0].clone(), LevelSets { layers })

@@ -80,27 +80,19 @@ impl BlockProgram {
         let length = tree.length();
         let draft = Draft::new(tree.draft_layer(length)).ok()?;
         let law = WithReplacement::new(draft, drafts).set_law();
-        let blocks: Vec<usize> = (0..tree.width(length))
-            .filter(|&block| tree.target_layer(length)[block] > 0.0)
-            .collect();
-        let target = blocks
-            .iter()
-            .map(|&block| tree.target_layer(length)[block])
-            .collect();
-        let shared = law
-            .sets
-            .iter()
-            .map(|set| {
-                let tau = |&block: &usize| token_id(shared(tree, set, block));
-                blocks.iter().map(tau).collect()
-            })
-            .collect();
+        let layer = tree.target_layer(length);
+        let blocks = (0..layer.len()).filter(|&block| layer[block] > 0.0);
+        let blocks: Vec<usize> = blocks.collect();
+        let row = |set: &[u32]| {
+            let tau = |&block: &usize| token_id(shared(tree, set, block));
+            blocks.iter().map(tau).collect()
+        };
         Some(Self {
-            blocks,
-            target,
+            target: blocks.iter().map(|&block| layer[block]).collect(),
+            shared: law.sets.iter().map(row).collect(),
             sets: law.sets,
             draft: law.probabilities,
-            shared,
+            blocks,
         })
     }
 
@@ -140,14 +132,12 @@ impl BlockProgram {
     pub fn dual(&self) -> LinearProgram {
         let width = self.blocks.len();
         let rows = self.shared.iter().enumerate().flat_map(|(set, row)| {
-            row.iter()
-                .enumerate()
-                .filter(|&(_, &tau)| tau > 0)
-                .map(move |(block, &tau)| Row {
-                    terms: vec![(block, 1.0), (width + set, 1.0)],
-                    relation: Relation::AtLeast,
-                    bound: f64::from(tau),
-                })
+            let shared = row.iter().enumerate().filter(|&(_, &tau)| tau > 0);
+            shared.map(move |(block, &tau)| Row {
+                terms: vec![(block, 1.0), (width + set, 1.0)],
+                relation: Relation::AtLeast,
+                bound: f64::from(tau),
+            })
         });
         LinearProgram {
             direction: Direction::Minimise,
@@ -181,29 +171,22 @@ impl BlockProgram {
             }
         };
         let checked = self.check(primal, &potentials);
-        if checked.primal_infeasibility <= TOLERANCE && checked.duality_gap.abs() <= TOLERANCE {
-            Ok(checked)
-        } else {
-            Err(ProgramError::Check(
-                checked.primal_infeasibility,
-                checked.duality_gap,
-            ))
+        let (off, gap) = (checked.primal_infeasibility, checked.duality_gap);
+        match off <= TOLERANCE && gap.abs() <= TOLERANCE {
+            true => Ok(checked),
+            false => Err(ProgramError::Check(off, gap)),
         }
     }
 
     /// u from the multipliers of the block rows; 0 for the row left out.
     fn potentials(&self, answer: &LpAnswer) -> Option<Vec<f64>> {
         let heaviest = self.heaviest();
-        let mut multipliers = answer.dual.as_ref()?.iter();
-        (0..self.blocks.len())
-            .map(|block| {
-                if Some(block) == heaviest {
-                    Some(0.0)
-                } else {
-                    multipliers.next().copied()
-                }
-            })
-            .collect()
+        let mut multipliers = answer.dual.as_ref()?.iter().copied();
+        let potentials = (0..self.blocks.len()).map(|block| match Some(block) == heaviest {
+            true => Some(0.0),
+            false => multipliers.next(),
+        });
+        potentials.collect()
     }
 
     /// Recomputes an answer from the data: any `primal` of sets * blocks masses
@@ -213,10 +196,9 @@ impl BlockProgram {
         let at = |set: usize, block: usize| primal.get(set * width + block).copied().unwrap_or(0.0);
         let mut off = 0.0f64;
         let mut worst = |difference: f64| {
-            off = if difference.is_nan() {
-                f64::INFINITY
-            } else {
-                off.max(difference)
+            off = match difference.is_nan() {
+                true => f64::INFINITY,
+                false => off.max(difference),
             };
         };
         for (block, mass) in self.target.iter().enumerate() {
@@ -227,24 +209,16 @@ impl BlockProgram {
         for (set, mass) in self.draft.iter().enumerate() {
             let given = compensated_sum((0..width).map(|block| at(set, block)));
             worst((given - mass).abs());
-            let needed = self.shared[set]
-                .iter()
-                .zip(potentials)
-                .map(|(&tau, u)| f64::from(tau) - u)
-                .fold(f64::NEG_INFINITY, f64::max);
-            bound.push(needed * mass);
+            let shared = self.shared[set].iter().zip(potentials);
+            let needed = shared.map(|(&tau, u)| f64::from(tau) - u);
+            bound.push(needed.fold(f64::NEG_INFINITY, f64::max) * mass);
         }
         for &mass in primal {
             worst(-mass);
         }
         bound.extend(self.target.iter().zip(potentials).map(|(p, u)| p * u));
-        let value = compensated_sum(
-            self.shared
-                .iter()
-                .flatten()
-                .zip(primal)
-                .map(|(&tau, mass)| f64::from(tau) * mass),
-        );
+        let shared = self.shared.iter().flatten().zip(primal);
+        let value = compensated_sum(shared.map(|(&tau, mass)| f64::from(tau) * mass));
         let upper = compensated_sum(bound);
         CheckedOptimum {
             value,

@@ -109,9 +109,7 @@ pub fn several_rounds(
                 }
                 let longer = [prefix.as_slice(), &tree.tokens(node)].concat();
                 let state = states.get_mut(longer.len())?.entry((longer, next));
-                state
-                    .or_insert_with(Rational::zero)
-                    .gain(&mass.times(&share));
+                *state.or_default() += &mass * share;
             }
         }
     }
@@ -138,10 +136,8 @@ fn below(vocab: usize, node: Node, span: usize) -> Vec<Node> {
     let mut layer = vec![node.index];
     for depth in node.depth..span {
         all.extend(layer.iter().map(|&index| Node { depth, index }));
-        layer = layer
-            .iter()
-            .flat_map(|&index| (0..vocab).map(move |token| index * vocab + token))
-            .collect();
+        let below = |&index: &usize| index * vocab..(index + 1) * vocab;
+        layer = layer.iter().flat_map(below).collect();
     }
     all
 }

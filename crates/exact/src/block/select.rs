@@ -1,6 +1,6 @@
 //! Select one path among K, then verify that one.
 
-use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry, going_on};
 use super::{Block, GreedyBlock};
 use num_bigint::BigUint;
 use specgap_core::optimum::flow::{self, Flow, SolvedFlow};
@@ -110,12 +110,8 @@ impl<T: Number> Select<T> {
                     steps.insert((node, before), step);
                 }
             }
-            let values = |sums: &Vec<Vec<T::Sum>>| -> Vec<Vec<T>> {
-                let values = sums.iter();
-                values
-                    .map(|sums| sums.iter().map(RunningSum::value).collect())
-                    .collect()
-            };
+            let row = |sums: &Vec<T::Sum>| sums.iter().map(RunningSum::value).collect();
+            let values = |sums: &[Vec<T::Sum>]| sums.iter().map(row).collect::<Vec<Vec<T>>>();
             (agreeing, accepted) = (values(&below), values(&kept_below));
             for mass in accepted.iter().flatten() {
                 by_token.add(mass);
@@ -164,13 +160,9 @@ impl<T: Number> Select<T> {
         let step = self.steps.get(&(node, agreeing.len()));
         let shares = step.and_then(|step| step.get(&set));
         for (token, share) in shares.into_iter().flatten() {
-            let going_on: Vec<usize> = agreeing
-                .iter()
-                .copied()
-                .filter(|&block| token_of(block) == *token)
-                .collect();
+            let agreeing = going_on(tree, (node, *token), agreeing);
             let reached = reached.times(share);
-            self.descend(tree.child(node, *token), &going_on, &reached, outcomes);
+            self.descend(tree.child(node, *token), &agreeing, &reached, outcomes);
         }
     }
 }
@@ -216,11 +208,11 @@ fn shares<T: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Ste
     for (set, tokens) in instance.sets.iter().enumerate() {
         let supply = instance.supply[set].to_big();
         let given = instance.sets.span(set).map(|entry| &flow.given[entry]);
-        let shares = tokens
+        let given = tokens
             .iter()
             .zip(given)
             .filter(|(_, given)| !given.is_nil());
-        let shares = shares.map(|(&token, given)| {
+        let shares = given.map(|(&token, given)| {
             let share = T::fraction(&given.to_big(), &supply);
             (token as usize, share)
         });
@@ -241,12 +233,9 @@ fn selected_counts<T: Number>(
     let mut counts: BTreeMap<(usize, usize), T::Sum> = BTreeMap::new();
     for (set, shares) in step {
         for (token, share) in shares {
-            let others: Vec<&T> = set
-                .iter()
-                .map(|&other| other as usize)
-                .filter(|other| other != token)
-                .map(|other| &q[other])
-                .collect();
+            let others = set.iter().map(|&other| other as usize);
+            let others = others.filter(|other| other != token).map(|other| &q[other]);
+            let others: Vec<&T> = others.collect();
             for after in 1..=drafts - others.len() {
                 let chance = ways::<T>(drafts, after)
                     .times(&q[*token].power(after))
@@ -256,10 +245,8 @@ fn selected_counts<T: Number>(
             }
         }
     }
-    counts
-        .into_iter()
-        .map(|(key, sum)| (key, sum.value()))
-        .collect()
+    let counts = counts.into_iter();
+    counts.map(|(key, sum)| (key, sum.value())).collect()
 }
 
 /// Sum over tuples of `draws` entries that contain each of `masses` at least once, of the

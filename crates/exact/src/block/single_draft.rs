@@ -49,10 +49,6 @@ pub struct Block;
 pub struct GreedyBlock;
 
 impl<T: Number> BlockVerifier<T> for Token {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut reached = T::one();
@@ -75,10 +71,6 @@ impl<T: Number> BlockVerifier<T> for Token {
 }
 
 impl<T: Number> BlockVerifier<T> for Block {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut ratios = vec![T::one()];
@@ -106,10 +98,9 @@ impl<T: Number> BlockVerifier<T> for Block {
             let rest = residual(ratio, p, tree.draft_next(node));
             let mass = T::total(&rest);
             let spent = mass.plus(&T::one().minus(ratio));
-            let (accept, refuse) = if spent.is_nil() {
-                (T::one(), T::zero())
-            } else {
-                (mass.over(&spent), T::one().minus(ratio).over(&spent))
+            let (accept, refuse) = match spent.is_nil() {
+                true => (T::one(), T::zero()),
+                false => (mass.over(&spent), T::one().minus(ratio).over(&spent)),
             };
             outcomes.stop(node, &left.times(&accept), normalised(&rest).as_deref());
             left = left.times(&refuse);
@@ -118,10 +109,6 @@ impl<T: Number> BlockVerifier<T> for Block {
 }
 
 impl<T: Number> BlockVerifier<T> for GreedyBlock {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
         let leaf = leaf(tree, blocks);
         let mut left = T::one();
@@ -162,10 +149,8 @@ pub(super) fn leaf<T: Number>(tree: &TokenTree<T>, blocks: &[usize]) -> Node {
 
 /// (ratio * p - q)+.
 pub(super) fn residual<T: Number>(ratio: &T, p: &[T], q: &[T]) -> Vec<T> {
-    p.iter()
-        .zip(q)
-        .map(|(p, q)| ratio.times(p).excess_over(q))
-        .collect()
+    let rows = p.iter().zip(q);
+    rows.map(|(p, q)| ratio.times(p).excess_over(q)).collect()
 }
 
 /// (p(prefix, x) - q(prefix, x))+ for every x.

@@ -1,6 +1,6 @@
 //! SpecTr: several drafts, verified one position at a time.
 
-use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry, going_on};
 use specgap_core::problem::{BlockProblem, Conditionals, Problem};
 use specgap_core::scheme::WithReplacement;
 use specgap_core::tree::{Node, TokenTree};
@@ -100,14 +100,9 @@ impl SpecTr {
         for (token, share) in shares {
             let reached = reached.times(&share);
             if !reached.is_nil() {
-                let going_on: Vec<usize> = alive
-                    .iter()
-                    .zip(&tokens)
-                    .filter(|&(_, &other)| other == token)
-                    .map(|(&block, _)| block)
-                    .collect();
-                let child = tree.child(node, token as usize);
-                self.descend(tree, child, &going_on, &reached, outcomes);
+                let token = token as usize;
+                let alive = going_on(tree, (node, token), alive);
+                self.descend(tree, tree.child(node, token), &alive, &reached, outcomes);
             }
         }
     }

@@ -70,7 +70,8 @@ pub enum PlanRefused {
 /// without enumerating them.
 pub fn pair_count(tree: &TokenTree<f64>, drafts: usize) -> f64 {
     let blocks = tree.draft_support().len();
-    let sets: f64 = (1..=drafts.min(blocks))
+    let sizes = 1..=drafts.min(blocks);
+    let sets: f64 = sizes
         .map(|size| specgap_core::scheme::choose(blocks, size))
         .sum();
     sets * tree.width(tree.length()) as f64
@@ -146,15 +147,15 @@ impl BlockTransport {
 
 /// An optimal plan for profits by draft set and target block, both sides having the same mass.
 fn solved(profits: &[Vec<i64>], supply: &[BigUint], demand: &[BigUint]) -> BlockPlan {
+    let most = profits
+        .iter()
+        .map(|row| row.iter().copied().max().unwrap_or(0));
     let mut network = Network {
         profits,
         left: supply.to_vec(),
         room: demand.to_vec(),
         mass: vec![vec![BigUint::zero(); demand.len()]; supply.len()],
-        draft_potential: profits
-            .iter()
-            .map(|row| row.iter().copied().max().unwrap_or(0))
-            .collect(),
+        draft_potential: most.collect(),
         target_potential: vec![0; demand.len()],
     };
     network.run();
@@ -173,20 +174,14 @@ fn checked(
     [supply, demand]: [&[BigUint]; 2],
     total: &BigUint,
 ) -> Result<Rational, PlanRefused> {
-    let shape = |what, found, needed| {
-        if found == needed {
-            Ok(())
-        } else {
-            Err(PlanRefused::Shape(what, found, needed))
-        }
+    let shape = |what, found, needed| match found == needed {
+        true => Ok(()),
+        false => Err(PlanRefused::Shape(what, found, needed)),
     };
+    let (u, v) = (&plan.target_potential, &plan.draft_potential);
     shape("mass", plan.mass.len(), supply.len())?;
-    shape("draft_potential", plan.draft_potential.len(), supply.len())?;
-    shape(
-        "target_potential",
-        plan.target_potential.len(),
-        demand.len(),
-    )?;
+    shape("draft_potential", v.len(), supply.len())?;
+    shape("target_potential", u.len(), demand.len())?;
     let mut given = vec![BigUint::zero(); demand.len()];
     let (mut value, mut bound) = (BigInt::zero(), BigInt::zero());
     for (set, row) in plan.mass.iter().enumerate() {
@@ -194,11 +189,10 @@ fn checked(
         if row.iter().sum::<BigUint>() != supply[set] {
             return Err(PlanRefused::Marginal("draft set", set));
         }
-        let v = plan.draft_potential[set];
-        bound += BigInt::from(supply[set].clone()) * v;
+        bound += BigInt::from(supply[set].clone()) * v[set];
         for (block, mass) in row.iter().enumerate() {
             let profit = profits[set][block];
-            if plan.target_potential[block].saturating_add(v) < profit {
+            if u[block].saturating_add(v[set]) < profit {
                 return Err(PlanRefused::Potential(set, block));
             }
             given[block] += mass;
@@ -209,7 +203,7 @@ fn checked(
         if *given != demand[block] {
             return Err(PlanRefused::Marginal("target block", block));
         }
-        bound += BigInt::from(given.clone()) * plan.target_potential[block];
+        bound += BigInt::from(given.clone()) * u[block];
     }
     if value != bound {
         return Err(PlanRefused::Gap);
@@ -274,29 +268,27 @@ struct Levels {
 }
 
 impl Network<'_> {
+    fn slack(&self, set: usize, block: usize) -> i64 {
+        self.draft_potential[set] + self.target_potential[block] - self.profits[set][block]
+    }
+
     fn tight(&self, set: usize, block: usize) -> bool {
-        self.draft_potential[set] + self.target_potential[block] == self.profits[set][block]
+        self.slack(set, block) == 0
     }
 
     fn run(&mut self) {
         while self.left.iter().any(|left| !left.is_zero()) {
             let levels = self.saturate();
             // Sets that unserved mass reaches, and blocks that it does not.
-            let slack = (0..self.left.len())
-                .filter(|&set| levels.sets[set] != FAR)
-                .flat_map(|set| {
-                    let far = levels.blocks.iter().enumerate();
-                    far.filter(|&(_, &level)| level == FAR)
-                        .map(move |(block, _)| (set, block))
-                })
-                .map(|(set, block)| {
-                    self.draft_potential[set] + self.target_potential[block]
-                        - self.profits[set][block]
-                })
-                .min();
+            let (network, blocks) = (&*self, &levels.blocks);
+            let near = (0..levels.sets.len()).filter(|&set| levels.sets[set] != FAR);
+            let slack = near.flat_map(|set| {
+                let far = (0..blocks.len()).filter(|&block| blocks[block] == FAR);
+                far.map(move |block| network.slack(set, block))
+            });
             // No block out of reach would mean that none has room, and then
             // nothing is left: both sides have the same total.
-            let Some(slack) = slack else { return };
+            let Some(slack) = slack.min() else { return };
             for (set, level) in levels.sets.iter().enumerate() {
                 if *level != FAR {
                     self.draft_potential[set] -= slack;

@@ -1,6 +1,6 @@
 //! Verification of a tree of drafts from the leaves to the root.
 
-use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry, going_on};
 use super::single_draft::residual;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
@@ -72,19 +72,12 @@ fn visit<T: Number>(
     let (mut p, q) = (p.to_vec(), tree.draft_next(node));
     let mut ratio = ratio;
     let mut left = T::one();
-    let children: Vec<Node> = drafts
-        .iter()
-        .map(|&block| tree.ancestor(tree.leaf(block), node.depth + 1))
-        .collect();
+    let child = |&block: &usize| tree.ancestor(tree.leaf(block), node.depth + 1);
+    let children: Vec<Node> = drafts.iter().map(child).collect();
     for (position, &child) in children.iter().enumerate() {
         if !children[..position].contains(&child) {
             let token = tree.last_token(child);
-            let same: Vec<usize> = drafts
-                .iter()
-                .zip(&children)
-                .filter(|&(_, &other)| other == child)
-                .map(|(&block, _)| block)
-                .collect();
+            let same = going_on(tree, (node, token), drafts);
             let own = ratio.times(&p[token]).over(&q[token]).smaller(&T::one());
             let reaching = reached.times(&left);
             left = left.times(&visit(tree, child, &same, own, &reaching, outcomes));
@@ -95,10 +88,9 @@ fn visit<T: Number>(
         let rest = residual(&ratio, &p, q);
         let mass = T::total(&rest);
         let spent = mass.plus(&T::one().minus(&ratio));
-        ratio = if spent.is_nil() {
-            T::one()
-        } else {
-            mass.over(&spent)
+        ratio = match spent.is_nil() {
+            true => T::one(),
+            false => mass.over(&spent),
         };
         match normalised(&rest) {
             Some(next) => p = next,

@@ -34,25 +34,18 @@ pub struct BaselineClaim {
 impl Baseline {
     /// The baseline of a run.
     pub fn new(checked: &[Checked], problems: BTreeMap<String, BTreeMap<String, f64>>) -> Self {
-        let claims = checked
-            .iter()
-            .map(|checked| {
-                let evidence = checked
-                    .finding
-                    .evidence
-                    .iter()
-                    .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                    .collect();
-                let verdict = checked.verdict;
-                (
-                    checked.claim.id.to_owned(),
-                    BaselineClaim { verdict, evidence },
-                )
-            })
-            .collect();
+        let claims = checked.iter().map(|checked| {
+            let evidence = checked.finding.evidence.iter();
+            let evidence = evidence.map(|(name, value)| ((*name).to_owned(), value.clone()));
+            let claim = BaselineClaim {
+                verdict: checked.verdict,
+                evidence: evidence.collect(),
+            };
+            (checked.claim.id.to_owned(), claim)
+        });
         Self {
             schema: 1,
-            claims,
+            claims: claims.collect(),
             problems,
         }
     }
@@ -71,54 +64,55 @@ pub struct Changes {
 
 /// Compares a run with a baseline.
 pub fn compare(before: &Baseline, now: &Baseline) -> Changes {
-    let mut regressions = Vec::new();
-    for (id, old) in &before.claims {
-        let Some(new) = now.claims.get(id) else {
-            regressions.push(format!("claim {id} is gone"));
-            continue;
-        };
+    let mut changes = Changes::default();
+    changes.look("claim", &before.claims, &now.claims, |name, old, new| {
         let (was, is) = (old.verdict, new.verdict);
-        if was != is {
-            regressions.push(format!("claim {id} was {was} and is {is}"));
-        }
-        for (name, was) in &old.evidence {
-            match new.evidence.get(name) {
-                None => regressions.push(format!("claim {id}: {name} is gone")),
-                Some(is) if same(was, is) => {}
-                Some(is) => {
-                    regressions.push(format!("claim {id}: {name} was {was:?} and is {is:?}"))
-                }
+        let verdict = (was != is).then(|| format!("{name} was {was} and is {is}"));
+        let values = old.evidence.iter().filter_map(|(value, was)| {
+            let name = format!("{name}: {value}");
+            match new.evidence.get(value) {
+                None => Some(format!("{name} is gone")),
+                Some(is) => (!same(was, is)).then(|| format!("{name} was {was:?} and is {is:?}")),
             }
-        }
-    }
-    for (problem, old) in &before.problems {
-        let Some(new) = now.problems.get(problem) else {
-            regressions.push(format!("problem {problem} is gone"));
-            continue;
-        };
-        for (name, was) in old {
-            match new.get(name).or_else(|| new.get(&written(name))) {
-                None => regressions.push(format!("problem {problem}: {name} is gone")),
-                Some(is) if near(*was, *is) => {}
-                Some(is) => {
-                    regressions.push(format!("problem {problem}: {name} was {was} and is {is}"))
+        });
+        verdict.into_iter().chain(values).collect()
+    });
+    changes.look(
+        "problem",
+        &before.problems,
+        &now.problems,
+        |name, old, new| {
+            let values = old.iter().filter_map(|(value, was)| {
+                let name = format!("{name}: {value}");
+                match new.get(value).or_else(|| new.get(&written(value))) {
+                    None => Some(format!("{name} is gone")),
+                    Some(is) => (!near(*was, *is)).then(|| format!("{name} was {was} and is {is}")),
                 }
-            }
+            });
+            values.collect()
+        },
+    );
+    changes
+}
+
+impl Changes {
+    /// Adds those of all things of a kind; `each` lists what is worse of one that both have.
+    fn look<T>(
+        &mut self,
+        kind: &str,
+        before: &BTreeMap<String, T>,
+        now: &BTreeMap<String, T>,
+        each: impl Fn(&str, &T, &T) -> Vec<String>,
+    ) {
+        for (id, old) in before {
+            let name = format!("{kind} {id}");
+            self.regressions.extend(match now.get(id) {
+                Some(new) => each(&name, old, new),
+                None => vec![format!("{name} is gone")],
+            });
         }
-    }
-    let claims = now
-        .claims
-        .keys()
-        .filter(|id| !before.claims.contains_key(*id));
-    let problems = now
-        .problems
-        .keys()
-        .filter(|name| !before.problems.contains_key(*name));
-    let claims = claims.map(|id| format!("claim {id}"));
-    let added = claims.chain(problems.map(|name| format!("problem {name}")));
-    Changes {
-        regressions,
-        added: added.collect(),
+        let new = now.keys().filter(|id| !before.contains_key(*id));
+        self.added.extend(new.map(|id| format!("{kind} {id}")));
     }
 }
 

@@ -1,17 +1,13 @@
 //! Claims about blocks of draft tokens.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::{Family, fraction, fractions};
+use super::claim::claims;
+use super::family::{Family, fractions};
 use crate::block::BlockRule;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
-use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
+use specgap_core::problem::BlockProblem;
 use specgap_number::distribution::{Draft, Rational, Target, format_rational, round_nearest};
-
-const UNIFORM: &str = problem!("refuted/gbv-lossless-uniform-2");
-const BERNOULLI: &str = problem!("refuted/gbv-upper-bernoulli");
-const KSEQ: &str = problem!("refuted/gbv-upper-k-seq");
 
 claims! {
     holds "gbv-k1" by one_block,
@@ -34,7 +30,7 @@ claims! {
         "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
         it accepts at most their optimum there. Checked against exact transport; the largest \
         slack is evidence that the bound is not always tight.";
-    refuted "gbv-upper" by gbv_upper,
+    refuted "gbv-upper" of gbv_upper,
         in ["refuted/gbv-upper-bernoulli.toml", "refuted/gbv-upper-k-seq.toml"]
         "Lemma 5.1 bounds E[tau] of every verifier with i.i.d. draft blocks from above",
         "SpecTr-GBV, abstract, sec. 4.1 and Lemma 5.1",
@@ -59,14 +55,14 @@ claims! {
         E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
         The identity is checked in fractions on random kernels, and that every kernel that \
         depends on y makes the two drafts dependent.";
-    refuted "gbv-attains" by gbv_attains,
+    refuted "gbv-attains" of gbv_attains,
         in ["refuted/gbv-lossless-uniform-2.toml"]
         "SpecTr-GBV attains the value of Lemma 5.1",
         "SpecTr-GBV, Theorem 5.3",
         "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
         K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
         value is 1 (and a plain draw of the first draft would accept 1).";
-    refuted "gbv-lossless" by gbv_lossless,
+    refuted "gbv-lossless" of gbv_lossless,
         in ["refuted/gbv-lossless-uniform-2.toml", "refuted/gbv-upper-bernoulli.toml"]
         "SpecTr-GBV preserves the target's law",
         "SpecTr-GBV, Theorem 4.2",
@@ -74,19 +70,12 @@ claims! {
         nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
         Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
         first token's law is off by 3/35 in total variation. It holds for one draft.";
-    refuted "gbv-remark-strict" by gbv_strict,
+    refuted "gbv-remark-strict" of gbv_strict,
         in ["refuted/gbv-lossless-uniform-2.toml"]
         "the value of Lemma 5.1 strictly increases with the number of drafts",
         "SpecTr-GBV, Remark 5.2",
         "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
         where supports are disjoint. It never falls, which the check confirms beside it.";
-}
-
-pub(super) fn block(text: &str) -> Option<BlockProblem> {
-    match parse_toml(text) {
-        Ok(AnyProblem::Block(problem)) => Some(problem),
-        _ => None,
-    }
 }
 
 /// A random tree in fractions.
@@ -128,103 +117,85 @@ fn lemma(evaluation: &BlockEvaluation) -> Option<Rational> {
 }
 
 fn one_block(finding: &mut Finding) {
-    let trees = trees(501, 48);
-    finding.count("trees", trees.len() as u64);
-    for problem in &trees {
+    for problem in &trees(501, 48) {
+        finding.add("trees", 1);
         let evaluation = evaluate(problem, 1);
         let optimum = optimum(&evaluation);
         let lemma = lemma(&evaluation);
         let attained = accepted(&evaluation, BlockRule::GREEDY_BLOCK);
-        finding.require(
-            optimum.is_some() && optimum == lemma && optimum == attained,
-            || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
-        );
+        let same = optimum.is_some() && optimum == lemma && optimum == attained;
+        finding.require(same, || {
+            format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}")
+        });
     }
 }
 
 fn blocks_lossless(finding: &mut Finding) {
-    let mut laws = 0;
     for (index, problem) in trees(502, 36).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
-        for name in BlockRule::ALL {
-            if !name.is_proved_lossless(evaluation.drafts) {
-                continue;
-            }
+        let drafts = evaluation.drafts;
+        let all = BlockRule::ALL.into_iter();
+        for name in all.filter(|name| name.is_proved_lossless(drafts)) {
             let Some(law) = law(&evaluation, name) else {
                 continue;
             };
-            laws += 1;
+            finding.add("laws", 1);
             finding.require(law.lossless && law.undefined_mass.value() == 0.0, || {
-                format!("{name} with {} drafts: {law:?}", evaluation.drafts)
+                format!("{name} with {drafts} drafts: {law:?}")
             });
         }
-        finding.require(evaluation.is_ok(), || {
-            format!("{:?}", evaluation.disagreements)
-        });
+        let complaints = &evaluation.disagreements;
+        finding.require(evaluation.is_ok(), || format!("{complaints:?}"));
     }
-    finding.count("laws", laws);
-    finding.enough(laws > 100, "laws");
+    finding.enough(&["laws"], 100);
 }
 
 fn per_depth(finding: &mut Finding) {
-    let (mut checked, mut tight, mut slack) = (0u64, 0u64, 0.0f64);
+    let mut slack = 0.0f64;
     for (index, problem) in trees(503, 60).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
         let bound = evaluation.per_depth_bound.rational();
-        let Some((optimum, bound)) = optimum(&evaluation).zip(bound) else {
-            continue;
-        };
-        checked += 1;
-        finding.require(optimum <= *bound, || {
-            format!("bound {bound}, optimum {optimum}")
-        });
-        tight += u64::from(optimum == *bound);
-        slack = slack.max(round_nearest(&(bound - optimum)));
+        if let Some((optimum, bound)) = optimum(&evaluation).zip(bound) {
+            finding.add("trees", 1);
+            finding.at_most("the optimum", &optimum, bound);
+            finding.tally("of them tight", optimum == *bound);
+            slack = slack.max(round_nearest(&(bound - optimum)));
+        }
     }
-    finding.count("trees", checked);
-    finding.count("of them tight", tight);
     finding.number("largest slack", slack);
 }
 
-fn gbv_upper(finding: &mut Finding) {
-    if let Some(problem) = block(BERNOULLI) {
-        let evaluation = evaluate(&problem, 2);
-        if let Some((best, lemma)) = optimum(&evaluation).zip(lemma(&evaluation)) {
-            finding.fraction("Bernoulli: block optimum", &best);
-            finding.fraction("Bernoulli: Lemma 5.1", &lemma);
-            finding.require(best <= lemma, || {
-                format!("optimum {best} exceeds Lemma 5.1, {lemma}")
-            });
-        }
+fn gbv_upper(finding: &mut Finding, [bernoulli, k_seq]: [BlockProblem; 2]) {
+    let evaluation = evaluate(&bernoulli, 2);
+    if let Some((best, lemma)) = optimum(&evaluation).zip(lemma(&evaluation)) {
+        finding.fraction("Bernoulli: block optimum", &best);
+        finding.fraction("Bernoulli: Lemma 5.1", &lemma);
+        finding.require(best <= lemma, || {
+            format!("optimum {best} exceeds Lemma 5.1, {lemma}")
+        });
     }
-    if let Some(problem) = block(KSEQ) {
-        let evaluation = evaluate(&problem, 2);
-        if let Some(law) = law(&evaluation, BlockRule::SPECTR_K_SEQ) {
-            let found = law.expected_accepted_length.value();
-            let lemma = evaluation.lemma_5_1.value();
-            finding.number("three tokens: k-seq", found);
-            finding.number("three tokens: Lemma 5.1", lemma);
-            finding.require(found <= lemma + 1e-9, || {
-                format!("k-seq {found} exceeds {lemma}")
-            });
-        }
+    let evaluation = evaluate(&k_seq, 2);
+    if let Some(law) = law(&evaluation, BlockRule::SPECTR_K_SEQ) {
+        let found = law.expected_accepted_length.value();
+        let lemma = evaluation.lemma_5_1.value();
+        finding.number("three tokens: k-seq", found);
+        finding.number("three tokens: Lemma 5.1", lemma);
+        finding.require(found <= lemma + 1e-9, || {
+            format!("k-seq {found} exceeds {lemma}")
+        });
     }
 }
 
 fn below_per_depth(finding: &mut Finding) {
-    let mut checked = 0;
     for (index, problem) in trees(508, 90).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 4);
         let bound = evaluation.per_depth_bound.rational();
         if let Some((lemma, bound)) = lemma(&evaluation).zip(bound) {
-            checked += 1;
-            finding.require(lemma <= *bound, || {
-                format!("Lemma 5.1 {lemma}, bound {bound}")
-            });
+            finding.add("trees", 1);
+            finding.at_most("Lemma 5.1", &lemma, bound);
         }
     }
-    finding.count("trees", checked);
-    finding.enough(checked > 40, "trees");
+    finding.enough(&["trees"], 40);
 }
 
 fn cic_trivial(finding: &mut Finding) {
@@ -260,81 +231,65 @@ fn cic_trivial(finding: &mut Finding) {
     }
 }
 
-fn gbv_attains(finding: &mut Finding) {
-    if let Some(problem) = block(UNIFORM) {
-        let evaluation = evaluate(&problem, 2);
-        let found = accepted(&evaluation, BlockRule::SPECTR_GBV);
-        if let Some((found, lemma)) = found.zip(lemma(&evaluation)) {
-            finding.fraction("E[tau] of SpecTr-GBV", &found);
-            finding.fraction("Lemma 5.1", &lemma);
-            finding.require(found == lemma, || {
-                format!("E[tau] is {found}, the lemma gives {lemma}")
-            });
-        }
+fn gbv_attains(finding: &mut Finding, [uniform]: [BlockProblem; 1]) {
+    let evaluation = evaluate(&uniform, 2);
+    let found = accepted(&evaluation, BlockRule::SPECTR_GBV);
+    if let Some((found, lemma)) = found.zip(lemma(&evaluation)) {
+        finding.fraction("E[tau] of SpecTr-GBV", &found);
+        finding.fraction("Lemma 5.1", &lemma);
+        finding.require(found == lemma, || {
+            format!("E[tau] is {found}, the lemma gives {lemma}")
+        });
     }
 }
 
-fn gbv_lossless(finding: &mut Finding) {
-    for (text, undefined, variation) in [
+fn gbv_lossless(finding: &mut Finding, [uniform, bernoulli]: [BlockProblem; 2]) {
+    for (problem, [undefined, variation]) in [
         (
-            UNIFORM,
-            "uniform: undefined mass",
-            "uniform: total variation",
+            uniform,
+            ["uniform: undefined mass", "uniform: total variation"],
         ),
         (
-            BERNOULLI,
-            "Bernoulli: undefined mass",
-            "Bernoulli: total variation",
+            bernoulli,
+            ["Bernoulli: undefined mass", "Bernoulli: total variation"],
         ),
     ] {
-        let Some(problem) = block(text) else { continue };
         let evaluation = evaluate(&problem, 2);
         let Some(law) = law(&evaluation, BlockRule::SPECTR_GBV) else {
             continue;
         };
-        let exact = |value: &specgap_number::known::Known| {
-            value
-                .rational()
-                .map_or_else(|| value.value().to_string(), format_rational)
-        };
-        finding.text(undefined, exact(&law.undefined_mass));
-        finding.text(variation, exact(&law.total_variation));
+        let [mass, off] = [&law.undefined_mass, &law.total_variation].map(|value| {
+            let exact = value.rational().map(format_rational);
+            exact.unwrap_or_else(|| value.value().to_string())
+        });
+        finding.text(undefined, mass);
+        finding.text(variation, off.as_str());
         finding.require(law.lossless, || {
-            format!(
-                "{}: total variation {}",
-                problem.name(),
-                exact(&law.total_variation)
-            )
+            format!("{}: total variation {off}", problem.name())
         });
     }
     // One draft: it must hold.
-    let mut one_draft = 0;
     for problem in trees(506, 24) {
-        if let Some(law) = law(&evaluate(&problem, 1), BlockRule::SPECTR_GBV) {
-            one_draft += u64::from(law.lossless);
-        }
+        let evaluation = evaluate(&problem, 1);
+        let law = law(&evaluation, BlockRule::SPECTR_GBV);
+        let is_lossless = law.is_some_and(|law| law.lossless);
+        finding.tally("lossless with one draft, of 24 trees", is_lossless);
     }
-    finding.count("lossless with one draft, of 24 trees", one_draft);
 }
 
-fn gbv_strict(finding: &mut Finding) {
-    if let Some(problem) = block(UNIFORM) {
-        let [one, two] = [1, 2].map(|drafts| lemma(&evaluate(&problem, drafts)));
-        let (one, two) = (one.unwrap_or_default(), two.unwrap_or_default());
-        finding.fraction("p = q: K = 1", &one);
-        finding.fraction("p = q: K = 2", &two);
-        finding.require(two > one, || {
-            format!("the value is {one} for one draft and {two} for two")
-        });
-    }
-    let mut falls = 0;
+fn gbv_strict(finding: &mut Finding, [uniform]: [BlockProblem; 1]) {
+    let value =
+        |problem: &BlockProblem, drafts| lemma(&evaluate(problem, drafts)).unwrap_or_default();
+    let [one, two] = [1, 2].map(|drafts| value(&uniform, drafts));
+    finding.fraction("p = q: K = 1", &one);
+    finding.fraction("p = q: K = 2", &two);
+    finding.require(two > one, || {
+        format!("the value is {one} for one draft and {two} for two")
+    });
     for problem in trees(507, 24) {
-        let mut before = fraction("0");
-        for drafts in 1..=3 {
-            let now = lemma(&evaluate(&problem, drafts)).unwrap_or_default();
-            falls += u64::from(now < before);
-            before = now;
+        let values = [1, 2, 3].map(|drafts| value(&problem, drafts));
+        for pair in values.windows(2) {
+            finding.tally("falls on random trees", pair[1] < pair[0]);
         }
     }
-    finding.count("falls on random trees", falls);
 }

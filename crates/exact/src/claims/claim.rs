@@ -1,8 +1,9 @@
 //! A claim, and what its check found.
 
+use super::family::optimum;
 use serde::{Deserialize, Serialize};
 use specgap_base::{names, shown_by_name};
-use specgap_core::problem::{AnyProblem, Problem, parse_toml};
+use specgap_core::problem::{AnyProblem, BlockProblem, Problem, parse_toml};
 use specgap_number::distribution::{Rational, format_rational};
 use std::fmt;
 
@@ -62,6 +63,23 @@ impl Finding {
     pub(super) fn count(&mut self, name: &'static str, count: u64) {
         self.evidence.push((name, Value::Count(count)));
     }
+    /// Adds to a count, which is 0 before.
+    pub(super) fn add(&mut self, name: &'static str, more: u64) {
+        match self.evidence.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, Value::Count(count))) => *count += more,
+            _ => self.count(name, more),
+        }
+    }
+    /// Counts one more if it holds.
+    pub(super) fn tally(&mut self, name: &'static str, holds: bool) {
+        self.add(name, u64::from(holds));
+    }
+    pub(super) fn counted(&self, name: &str) -> u64 {
+        match self.evidence.iter().find(|(known, _)| *known == name) {
+            Some((_, Value::Count(count))) => *count,
+            _ => 0,
+        }
+    }
     pub(super) fn number(&mut self, name: &'static str, number: f64) {
         self.evidence.push((name, Value::Number(number)));
     }
@@ -87,21 +105,75 @@ impl Finding {
         let same = found == wanted;
         self.require(same, || format!("{}: {found:?}, not {wanted:?}", name()));
     }
-    /// Requires that so much was looked at that the check says something.
-    pub(super) fn enough(&mut self, is_enough: bool, what: &str) {
-        self.require(is_enough, || format!("too few {what} for a check"));
+    /// Requires the same where [`Self::about`] says of what.
+    pub(super) fn equal<T: PartialEq + fmt::Debug>(&mut self, found: T, wanted: T) {
+        let same = found == wanted;
+        self.require(same, || format!("{found:?}, not {wanted:?}"));
     }
-    /// Single-step problems that are compiled in, so that the ledger needs no files.
-    pub(super) fn shipped<const N: usize>(&mut self, texts: [&str; N]) -> Option<[Problem; N]> {
+    /// Requires that one number is not above another; `name` says what is.
+    pub(super) fn at_most<T: PartialOrd + fmt::Display>(&mut self, name: &str, less: T, more: T) {
+        let holds = less <= more;
+        self.require(holds, || format!("{name}: {less} is above {more}"));
+    }
+    /// Requires that more than so many of each were looked at: else a check says nothing.
+    pub(super) fn enough(&mut self, names: &[&str], least: u64) {
+        for name in names {
+            let is_enough = self.counted(name) > least;
+            self.require(is_enough, || format!("too few {name} for a check"));
+        }
+    }
+    /// Checks something, which is named with what violates the claim there. It is a violation if
+    /// something that the check needs is missing.
+    pub(super) fn about(
+        &mut self,
+        name: impl FnOnce() -> String,
+        check: impl FnOnce(&mut Self) -> Option<()>,
+    ) {
+        let is_known = self.violation.is_some();
+        let is_whole = check(self).is_some();
+        self.require(is_whole, || "not checked".to_owned());
+        let new = self.violation.take();
+        self.violation = match is_known {
+            true => new,
+            false => new.map(|violation| format!("{}: {violation}", name())),
+        };
+    }
+    /// Problems that are compiled in, so that the ledger needs no files.
+    pub(super) fn shipped<P: Shipped, const N: usize>(
+        &mut self,
+        texts: [&str; N],
+    ) -> Option<[P; N]> {
         let mut problems = Vec::with_capacity(N);
         for text in texts {
             match parse_toml(text) {
-                Ok(AnyProblem::Single(problem)) => problems.push(problem),
-                Ok(AnyProblem::Block(problem)) => self.text("no single step", problem.name()),
+                Ok(problem) => problems.extend(P::of(problem)),
                 Err(error) => self.text("not read", error.to_string()),
             }
         }
         problems.try_into().ok()
+    }
+    /// alpha\* of a problem, which is evidence.
+    pub(super) fn optimum(&mut self, name: &'static str, problem: &Problem) -> Rational {
+        let alpha = optimum(problem);
+        self.fraction(name, &alpha);
+        alpha
+    }
+}
+
+/// A kind of problem that claims come with.
+pub(super) trait Shipped: Sized {
+    fn of(problem: AnyProblem) -> Option<Self>;
+}
+
+impl Shipped for Problem {
+    fn of(problem: AnyProblem) -> Option<Self> {
+        problem.single().cloned()
+    }
+}
+
+impl Shipped for BlockProblem {
+    fn of(problem: AnyProblem) -> Option<Self> {
+        problem.block().cloned()
     }
 }
 
@@ -163,21 +235,22 @@ impl Checked {
     }
 }
 
-/// The text of a file below `problems/`.
-macro_rules! problem {
-    ($name:literal) => {
-        include_str!(concat!("../../../../problems/", $name, ".toml"))
-    };
-}
-pub(super) use problem;
-
 /// The claims of a file: verdict, name and check of each, the files of its counterexamples, and what
-/// is claimed, who claims it, what the check does.
+/// is claimed, who claims it, what the check does. A check `of` these files takes their problems.
 macro_rules! claims {
     (@holds) => { $crate::claims::Verdict::Holds };
     (@supported) => { $crate::claims::Verdict::Supported };
     (@refuted) => { $crate::claims::Verdict::Refuted };
-    ($($verdict:ident $id:literal by $check:expr, $(in [$($file:literal),+])?
+    (@by $check:expr $(, $file:literal)*) => { $check };
+    (@of $check:expr, $($file:literal),+) => {
+        |finding: &mut $crate::claims::Finding| {
+            let texts = [$(include_str!(concat!("../../../../problems/", $file))),+];
+            if let Some(problems) = finding.shipped(texts) {
+                $check(finding, problems);
+            }
+        }
+    };
+    ($($verdict:ident $id:literal $by:ident $check:expr, $(in [$($file:literal),+])?
         $statement:literal, $source:literal, $explanation:literal;)+) => {
         pub(super) const CLAIMS: &[$crate::claims::Claim] = &[$($crate::claims::Claim {
             id: $id,
@@ -186,7 +259,7 @@ macro_rules! claims {
             explanation: $explanation,
             expected: $crate::claims::claim::claims!(@$verdict),
             counterexamples: &[$($($file),+)?],
-            check: $check,
+            check: $crate::claims::claim::claims!(@$by $check $($(, $file)+)?),
         }),+];
     };
 }

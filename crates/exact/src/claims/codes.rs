@@ -3,10 +3,11 @@
 use super::Finding;
 use super::blocks::tree;
 use super::claim::claims;
-use super::family::Family;
+use super::family::{Family, part, whole};
+use super::scores::is_in;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::distribution::Rational;
-use specgap_number::number::Number;
+use specgap_number::number::{Number, normalised};
 
 claims! {
     holds "codes-lossless" by lossless,
@@ -28,13 +29,9 @@ claims! {
         Checked for all sets of prefixes, in fractions.";
 }
 
-fn part(of: usize, whole: usize) -> Rational {
-    Rational::fraction(&of.into(), &whole.into())
-}
-
 /// P(path j writes each block): what the block's interval and the path's own share, over 1/K.
 fn block_laws(tree: &TokenTree<Rational>, paths: usize) -> Vec<Vec<Rational>> {
-    let share = |at| part(at, paths);
+    let share = |at: usize| part(at, paths);
     let path = |j: usize| {
         let mut begin = Rational::zero();
         let blocks = tree.draft_layer(tree.length()).iter().map(|mass| {
@@ -78,24 +75,18 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn prefix(&self, block: usize, depth: usize) -> Node {
-        let leaf = Node {
-            depth: self.tree.length(),
-            index: block,
-        };
-        self.tree.ancestor(leaf, depth)
+        self.tree.ancestor(self.tree.leaf(block), depth)
     }
 
     /// The law of a path's token behind a prefix where it is.
     fn next(&self, path: usize, prefix: Node) -> Vec<Rational> {
-        let under = |node: Node| {
-            let blocks = self.laws[path].iter().enumerate();
-            let inside = blocks.filter(|(block, _)| self.prefix(*block, node.depth) == node);
-            Rational::total(inside.map(|(_, mass)| mass))
-        };
-        let all = under(prefix);
-        let tokens = 0..self.tree.vocab();
-        let each = tokens.map(|token| under(self.tree.child(prefix, token)).over(&all));
-        each.collect()
+        let mut law = vec![Rational::zero(); self.tree.vocab()];
+        for (block, mass) in self.laws[path].iter().enumerate() {
+            if self.prefix(block, prefix.depth) == prefix {
+                law[self.tree.last_token(self.prefix(block, prefix.depth + 1))] += mass;
+            }
+        }
+        normalised(&law).unwrap_or(law)
     }
 
     /// The round has come to a prefix, with these paths there: their numbers and blocks.
@@ -160,7 +151,6 @@ impl Round<'_> {
 fn lossless(finding: &mut Finding) {
     let mut family = Family::new(2401);
     let rules = [&[0][..], &[8, 5, 2, 0]];
-    let mut models = 0;
     for [vocab, length, paths] in [
         [2, 2, 2],
         [2, 2, 3],
@@ -184,23 +174,21 @@ fn lossless(finding: &mut Finding) {
                 };
                 each_draw(&laws, |blocks, chance| {
                     let there: Vec<(usize, usize)> = blocks.iter().copied().enumerate().collect();
-                    round.go(Node { depth: 0, index: 0 }, &there, chance);
+                    round.go(Node::ROOT, &there, chance);
                 });
                 finding.same(&round.texts[..], tree.target_layer(length), || {
                     format!("V {vocab}, L {length}, K {paths}, levels {tenths:?}")
                 });
-                models += 1;
+                finding.add("models and rules", 1);
             }
         }
     }
-    finding.count("models and rules", models);
-    finding.enough(models == 42, "models");
+    finding.enough(&["models and rules"], 41);
 }
 
 /// E of the most prefixes outside a set that one path has; the rest of J does not depend on paths.
 fn bound(finding: &mut Finding) {
     let mut family = Family::new(2402);
-    let (mut sets, mut larger) = (0, 0);
     for paths in [2, 2, 2, 3, 3, 3] {
         let Some(problem) = tree(&mut family, 2, 2) else {
             continue;
@@ -208,28 +196,27 @@ fn bound(finding: &mut Finding) {
         let tree = TokenTree::<Rational>::new(&problem);
         let coded = block_laws(&tree, paths);
         let alike = vec![tree.draft_layer(2).to_vec(); paths];
-        for set in 0..64u32 {
+        for set in 0..64usize {
             // Prefixes of one token are bits 0 and 1, of two bits 2 to 5.
             let outside = |&block: &usize| {
                 let bits = [block / 2, 2 + block];
-                bits.iter().filter(|&&bit| set >> bit & 1 == 0).count()
+                bits.iter().filter(|&&bit| !is_in(set, bit)).count()
             };
             let [here, there] = [&coded, &alike].map(|laws| {
                 let mut sum = Rational::zero();
                 each_draw(laws, |blocks, chance| {
                     let most = blocks.iter().map(outside).max().unwrap_or(0);
-                    sum.gain(&chance.times(&part(most, 1)));
+                    sum += chance * whole(most);
                 });
                 sum
             });
             finding.require(here >= there, || {
                 format!("K = {paths}, {set}: {here} {there}")
             });
-            larger += u64::from(here > there);
-            sets += 1;
+            finding.add("sets of prefixes", 1);
+            finding.tally("where paths by codes have more", here > there);
         }
     }
-    finding.count("sets of prefixes", sets);
-    finding.count("where paths by codes have more", larger);
-    finding.enough(sets == 384 && larger > 0, "sets");
+    finding.enough(&["sets of prefixes"], 383);
+    finding.enough(&["where paths by codes have more"], 0);
 }

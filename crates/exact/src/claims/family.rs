@@ -9,6 +9,7 @@ use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Composition, DraftScheme, Draws, MadeOf, SchemeName};
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
+use specgap_number::number::Number;
 
 /// A stream of random problems.
 pub(super) struct Family {
@@ -173,13 +174,10 @@ impl Family {
                 // Two tokens more, which count as one of the others each.
                 let into = (0..vocab).chain([self.below(vocab), self.below(vocab)]);
                 let into: Vec<usize> = into.collect();
-                let rows: Vec<Vec<u64>> = rows
-                    .iter()
-                    .map(|row| {
-                        let more = [self.between(0, 9) as u64, self.between(0, 9) as u64];
-                        [row.clone(), more.to_vec()].concat()
-                    })
-                    .collect();
+                let mut rows = rows.to_vec();
+                for row in &mut rows {
+                    row.extend([(); 2].map(|()| self.between(0, 9) as u64));
+                }
                 let law = self.composition(vocab + 2, drafts, levels - 1, &rows)?;
                 Composition::Merged {
                     into,
@@ -191,7 +189,7 @@ impl Family {
 
     /// A fraction in (0, 1).
     fn chance(&mut self) -> Rational {
-        Rational::new(self.between(1, 5).into(), 6.into())
+        part(self.between(1, 5), 6)
     }
 
     /// `count` problems of every scheme with V and n up to the limits.
@@ -231,10 +229,7 @@ impl Family {
 /// Weights over their sum.
 pub(super) fn fractions(weights: &[u64]) -> Vec<Rational> {
     let total: u64 = weights.iter().sum();
-    weights
-        .iter()
-        .map(|&weight| Rational::new(weight.into(), total.into()))
-        .collect()
+    weights.iter().map(|&weight| part(weight, total)).collect()
 }
 
 /// A whole number.
@@ -247,6 +242,26 @@ pub(super) fn positive(row: &[Rational]) -> impl Iterator<Item = (usize, &Ration
     row.iter()
         .enumerate()
         .filter(|(_, mass)| mass.is_positive())
+}
+
+/// A quotient of whole numbers.
+pub(super) fn part(of: impl Into<BigInt>, all: impl Into<BigInt>) -> Rational {
+    Rational::new(of.into(), all.into())
+}
+
+/// 1/2.
+pub(super) fn half() -> Rational {
+    part(1, 2)
+}
+
+/// The sum of min(p, q).
+pub(super) fn overlap(p: &[Rational], q: &[Rational]) -> Rational {
+    p.iter().zip(q).map(|(p, q)| p.smaller(q)).sum()
+}
+
+/// The sum of (p - q)+.
+pub(super) fn excess(p: &[Rational], q: &[Rational]) -> Rational {
+    p.iter().zip(q).map(|(p, q)| p.excess_over(q)).sum()
 }
 
 /// A fraction that stands in the source.
@@ -265,6 +280,27 @@ pub(super) fn drafting<S: DraftScheme + 'static>(
     Problem::new("random", target, law(draft)).ok()
 }
 
+/// A problem of so many drafts that a scheme draws from q.
+pub(super) fn drawing(
+    scheme: SchemeName,
+    p: Vec<Rational>,
+    q: Vec<Rational>,
+    drafts: usize,
+) -> Option<Problem> {
+    let MadeOf::OneDraft(law) = scheme.entry().made_of else {
+        return None;
+    };
+    let target = Target::from_rationals(p).ok()?;
+    let draft = Draft::from_rationals(q).ok()?;
+    Problem::from_law("random", target, law(draft, drafts)).ok()
+}
+
+/// p and q of a problem of one row of drafts.
+pub(super) fn rows(problem: &Problem) -> Option<[Vec<Rational>; 2]> {
+    let draft = problem.scheme().draft()?;
+    Some([Rational::row(problem.target()), Rational::row(draft)])
+}
+
 /// Puts the same target under another law of the same q.
 pub(super) fn under<S: DraftScheme + 'static>(
     problem: &Problem,
@@ -277,41 +313,31 @@ pub(super) fn under<S: DraftScheme + 'static>(
 
 /// alpha* of a small problem, exactly.
 pub(super) fn optimum(problem: &Problem) -> Rational {
-    best(problem)
-        .ok()
-        .and_then(|optimum| optimum.rate.rational().cloned())
+    let rate = best(problem).map(|optimum| optimum.rate);
+    rate.ok()
+        .and_then(|rate| rate.rational().cloned())
         .unwrap_or_default()
 }
 
-/// Single-step problems that are compiled in, with alpha\* of each, which is evidence.
-pub(super) fn shipped_optima<const N: usize>(
-    finding: &mut Finding,
-    texts: [&str; N],
-    names: [&'static str; N],
-) -> Option<[(Problem, Rational); N]> {
-    let problems = finding.shipped(texts)?;
-    let found = problems.map(|problem| {
-        let alpha = optimum(&problem);
-        (problem, alpha)
-    });
-    for (name, (_, alpha)) in names.into_iter().zip(&found) {
-        finding.fraction(name, alpha);
-    }
-    Some(found)
-}
-
-/// Checks problems one by one, and counts them under a name. It is a violation if something that a
-/// check needs is missing.
+/// Checks problems one by one, and counts them under a name.
 pub(super) fn each(
     finding: &mut Finding,
     name: &'static str,
     problems: &[Problem],
-    mut check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
+    check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
 ) {
     finding.count(name, problems.len() as u64);
+    over(finding, problems, check);
+}
+
+/// Checks problems one by one, as [`Finding::about`] does.
+pub(super) fn over(
+    finding: &mut Finding,
+    problems: &[Problem],
+    mut check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
+) {
     for problem in problems {
-        let is_whole = check(finding, problem).is_some();
-        finding.require(is_whole, || format!("{}: not checked", describe(problem)));
+        finding.about(|| describe(problem), |finding| check(finding, problem));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Claims about rules that circulate as code and in issues, and not in a paper's theorem.
 
 use super::Finding;
-use super::blocks;
-use super::claim::{claims, problem};
-use super::family::{Family, fraction, optimum, whole};
+use super::claim::claims;
+use super::family::{Family, drafting, half, optimum, overlap, part, positive, rows, whole};
+use super::scores::is_in;
 use super::text::{Pair, residual};
 use crate::block::{Block, BlockVerifier, Outcomes, output_law};
 use num_traits::Signed;
@@ -15,10 +15,8 @@ use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::{Number, normalised};
 
-const COIN: &str = problem!("refuted/prune-after-draw");
-
 claims! {
-    refuted "hsd-uncapped" by hierarchical,
+    refuted "hsd-uncapped" of hierarchical,
         in ["refuted/hsd-uncapped.toml"]
         "hierarchical speculative decoding, as its public code runs it, keeps the target's law",
         "arXiv 2601.05724, by its code in transformers at b8575e2 and its algorithm_clean.py; the paper's text \
@@ -35,21 +33,21 @@ claims! {
         "a reading of an engine's code (fms-extras, issue 12)",
         "Wrong: paths that begin a, a, a, e, with p(a) = p(e) = 1/2, put out a unless all three draws of its \
         paths miss it, 7/8, a total variation of 3/8. One draw a node is lossless.";
-    refuted "beam-as-sample" by beam,
+    refuted "beam-as-sample" of beam,
         in ["refuted/prune-after-draw.toml"]
         "the likeliest path of a draft's beam may be verified as a sample of q, with min(1, p/q) and (p - q)+",
         "a reading of recurrent drafting by beams",
         "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4) the beam drafts token 0 each time. Kept with 2/3, else \
         token 1: the output is (2/3, 1/3). Kept with p, as a one-hot law, it is lossless; both in fractions on random \
         rows.";
-    refuted "rule-by-the-drafts" by chosen,
+    refuted "rule-by-the-drafts" of chosen,
         in ["refuted/prune-after-draw.toml"]
         "where two rules are lossless, one may be chosen in each round by what was drafted",
         "a reading of rules that switch",
         "Wrong: with p = (1/2, 1/2) and q = (3/4, 1/4), token verification behind a draft of 0 and a plain draw \
         behind a draft of 1 put out 0 with 3/4 2/3 + 1/4 1/2 = 5/8. A choice that does not look at the drafts is \
         lossless, and accepts the mean: the output's law is a mean of two that are p.";
-    refuted "block-by-marginals" by by_marginals,
+    refuted "block-by-marginals" of by_marginals,
         in ["refuted/block-by-marginals.toml"]
         "a block drafter that draws each place by itself from the right marginal is accepted as one that draws \
         the block",
@@ -75,7 +73,7 @@ claims! {
         "Proof: the output is p; what the cut C keeps of it is p on C, and 1 - p(C) more is drawn in proportion to \
         that. So it is one more lossless rule for the cut row. On random pairs, cut to the heavier \
         half, by recursive rejection of one and two drafts, every tuple in fractions.";
-    refuted "cut-after-block-verification" by cut_behind_block,
+    refuted "cut-after-block-verification" of cut_behind_block,
         in ["refuted/prune-after-draw.toml"]
         "an engine that verifies all its drafts by block, and then keeps fewer of those that were accepted (as in \
         cut-after-verification), saves no call on any text",
@@ -93,10 +91,6 @@ struct Hierarchical {
 }
 
 impl BlockVerifier<Rational> for Hierarchical {
-    fn drafts(&self) -> usize {
-        1
-    }
-
     fn verify(
         &self,
         tree: &TokenTree<Rational>,
@@ -132,10 +126,9 @@ impl BlockVerifier<Rational> for Hierarchical {
             }
             let sum = Rational::total(&gain);
             let more = loss.max(sum.clone());
-            let here = if more.is_nil() {
-                Rational::one()
-            } else {
-                sum / more
+            let here = match more.is_nil() {
+                true => Rational::one(),
+                false => sum / more,
             };
             let next = normalised(&gain);
             outcomes.stop(node, &(&left * &here), next.as_deref());
@@ -159,66 +152,54 @@ fn by_place(family: &mut Family) -> Option<BlockProblem> {
     made.ok()
 }
 
-fn hierarchical(finding: &mut Finding) {
+fn hierarchical(finding: &mut Finding, [toy]: [BlockProblem; 1]) {
     let mut family = Family::new(2_601);
-    let toy = blocks::block(problem!("refuted/hsd-uncapped"));
-    let others = (0..40).map(|_| by_place(&mut family));
-    let (mut off, mut same) = (0, 0);
-    for problem in std::iter::once(toy).chain(others).flatten() {
+    let others = (0..40).filter_map(|_| by_place(&mut family));
+    for (index, problem) in std::iter::once(toy).chain(others).enumerate() {
         let tree = TokenTree::<Rational>::new(&problem);
         let runs = output_law(&tree, &Hierarchical { is_capped: false });
         let capped = output_law(&tree, &Hierarchical { is_capped: true });
         let by_block = output_law(&tree, &Block);
         let variation = &runs.total_variation;
-        if off + same == 0 {
+        if index == 0 {
             finding.fraction("accepted on the toy", &runs.expected_accepted_length);
             let lossless = &by_block.expected_accepted_length;
             finding.fraction("by block verification", lossless);
             finding.fraction("total variation on the toy", variation);
         }
-        off += u64::from(!variation.is_nil());
-        same += u64::from(capped.total_variation.is_nil() && capped == by_block);
+        finding.tally("of 41, off as the code runs", !variation.is_nil());
+        let is_block = capped.total_variation.is_nil() && capped == by_block;
+        let name = "of 41, lossless and as block verification when capped";
+        finding.tally(name, is_block);
         finding.require(variation.is_nil(), || {
             format!("the text's law is off by {variation}")
         });
     }
-    finding.count("of 41, off as the code runs", off);
-    finding.count(
-        "of 41, lossless and as block verification when capped",
-        same,
-    );
 }
 
 fn candidates(finding: &mut Finding) {
-    let (drafts, p) = ([0, 0, 0, 1], [fraction("1/2"), fraction("1/2")]);
+    let drafts = [0, 0, 0, 1];
     // Every draw of every path: the first path that agrees, or else the first one's draw.
     let mut law = [Rational::zero(), Rational::zero()];
     for number in 0..1usize << drafts.len() {
         let draws = [0, 1, 2, 3].map(|path| number >> path & 1);
-        let chance = draws.iter().map(|&draw| &p[draw]).product::<Rational>();
         let agrees = |&path: &usize| draws[path] == drafts[path];
         let won = (0..drafts.len()).find(agrees).unwrap_or(0);
-        law[draws[won]] += chance;
+        law[draws[won]] += half().power(drafts.len());
     }
     finding.fraction("P(a)", &law[0]);
-    let off = law[0].excess_over(&p[0]);
+    let off = law[0].excess_over(&half());
     finding.require(off.is_nil(), || format!("the output's law is off by {off}"));
 }
 
 /// Rows of the shipped pair, and of random ones.
-fn pairs(finding: &mut Finding, seed: u64) -> Vec<[Vec<Rational>; 2]> {
-    let mut all = Vec::new();
-    if let Some([problem]) = finding.shipped([COIN])
-        && let Some(q) = problem.scheme().draft()
-    {
-        all.push([Rational::row(problem.target()), Rational::row(q)]);
-    }
+fn pairs(shipped: &Problem, seed: u64) -> Vec<[Vec<Rational>; 2]> {
     let mut family = Family::new(seed);
-    all.extend((0..200).map(|_| {
+    let random = (0..200).map(|_| {
         let vocab = family.between(2, 5);
         family.rows(vocab)
-    }));
-    all
+    });
+    rows(shipped).into_iter().chain(random).collect()
 }
 
 fn times(row: &[Rational], by: &Rational) -> Vec<Rational> {
@@ -233,38 +214,32 @@ fn token(p: &[Rational], q: &[Rational], draft: usize) -> Vec<Rational> {
     law
 }
 
-fn beam(finding: &mut Finding) {
-    let (mut off, mut lossless) = (0, 0);
-    for (index, [p, q]) in pairs(finding, 2_602).iter().enumerate() {
+fn beam(finding: &mut Finding, [coin]: [Problem; 1]) {
+    for (index, [p, q]) in pairs(&coin, 2_602).iter().enumerate() {
         let best = (0..q.len()).fold(0, |best, x| if q[x] > q[best] { x } else { best });
         let law = token(p, q, best);
         if index == 0 {
             finding.fraction("P(token 0)", &law[0]);
         }
-        off += u64::from(law != *p);
+        finding.tally("of 201, off", law != *p);
         finding.require(law == *p, || format!("token 0 comes with {}", law[0]));
         let mut hot = p.clone();
         hot[best] = Rational::zero();
-        let mut one_hot = times(
-            &normalised(&hot).unwrap_or_else(|| p.clone()),
-            &p[best].complement(),
-        );
+        let left = normalised(&hot).unwrap_or_else(|| p.clone());
+        let mut one_hot = times(&left, &p[best].complement());
         one_hot[best] += p[best].clone();
-        lossless += u64::from(one_hot == *p);
+        finding.tally("of 201, lossless as one-hot", one_hot == *p);
     }
-    finding.count("of 201, off", off);
-    finding.count("of 201, lossless as one-hot", lossless);
 }
 
-fn chosen(finding: &mut Finding) {
-    let (mut off, mut lossless) = (0, 0);
-    for (index, [p, q]) in pairs(finding, 2_603).iter().enumerate() {
+fn chosen(finding: &mut Finding, [coin]: [Problem; 1]) {
+    for (index, [p, q]) in pairs(&coin, 2_603).iter().enumerate() {
         let by = |plain: &dyn Fn(usize) -> Rational| {
             let mut law = vec![Rational::zero(); p.len()];
-            for draft in (0..q.len()).filter(|&x| !q[x].is_nil()) {
+            for (draft, mass) in positive(q) {
                 let (verified, share) = (token(p, q, draft), plain(draft));
                 for (sum, (one, own)) in law.iter_mut().zip(verified.iter().zip(p)) {
-                    *sum += &q[draft] * &(one * share.complement() + own * &share);
+                    *sum += mass * (one * share.complement() + own * &share);
                 }
             }
             law
@@ -273,68 +248,54 @@ fn chosen(finding: &mut Finding) {
         if index == 0 {
             finding.fraction("P(token 0)", &switched[0]);
         }
-        off += u64::from(switched != *p);
-        finding.require(switched == *p, || {
-            format!("token 0 comes with {}", switched[0])
-        });
-        lossless += u64::from(by(&|_| fraction("1/3")) == *p);
+        finding.tally("of 201, off", switched != *p);
+        let first = &switched[0];
+        finding.require(switched == *p, || format!("token 0 comes with {first}"));
+        let by_coin = by(&|_| part(1, 3));
+        finding.tally("of 201, lossless by a coin", by_coin == *p);
     }
-    finding.count("of 201, off", off);
-    finding.count("of 201, lossless by a coin", lossless);
 }
 
-fn by_marginals(finding: &mut Finding) {
+fn by_marginals(finding: &mut Finding, [shipped]: [BlockProblem; 1]) {
     let mut family = Family::new(2_604);
-    let half = || vec![fraction("1/2"), fraction("1/2")];
-    let certain = |token: usize| (0..2).map(|x| whole(usize::from(x == token))).collect();
     // The first row, and the second behind each first token.
-    let mut all: Vec<(Vec<Rational>, Vec<Vec<Rational>>)> =
-        vec![(half(), vec![certain(0), certain(1)])];
-    for _ in 0..100 {
+    let row = |prefix: &[u32]| shipped.target().get(prefix).map(|row| Rational::row(row));
+    let second = [row(&[0]), row(&[1])].into_iter().flatten();
+    let toy = (row(&[]).unwrap_or_default(), second.collect::<Vec<_>>());
+    let random = (0..100).map(|_| {
         let vocab = family.between(2, 4);
-        all.push((
-            family.row(vocab),
-            (0..vocab).map(|_| family.row(vocab)).collect(),
-        ));
-    }
-    let mut less = 0;
-    for (index, (first, second)) in all.iter().enumerate() {
+        let first = family.row(vocab);
+        (first, (0..vocab).map(|_| family.row(vocab)).collect())
+    });
+    for (index, (first, second)) in std::iter::once(toy).chain(random).enumerate() {
+        let rows = || first.iter().zip(&second);
         let marginal: Vec<Rational> = (0..first.len())
-            .map(|y| first.iter().zip(second).map(|(p, row)| p * &row[y]).sum())
+            .map(|y| rows().map(|(p, row)| p * &row[y]).sum())
             .collect();
         // The first draft is always kept; the second by the overlap of its row and the marginal.
-        let overlap: Rational = first
-            .iter()
-            .zip(second)
-            .map(|(p, row)| {
-                row.iter()
-                    .zip(&marginal)
-                    .map(|(a, b)| p * a.smaller(b))
-                    .sum::<Rational>()
-            })
-            .sum();
-        let accepted = Rational::one() + &overlap;
+        let kept: Rational = rows().map(|(p, row)| p * overlap(row, &marginal)).sum();
+        let accepted = Rational::one() + kept;
         if index == 0 {
             finding.fraction("accepted of 2, drawn apart", &accepted);
         }
         let joint = whole(2);
-        less += u64::from(accepted < joint);
+        finding.tally("of 101, accepted less", accepted < joint);
         finding.require(accepted == joint, || {
             format!("{accepted} of 2 are accepted")
         });
-        for row in second {
-            let law: Vec<Rational> = (0..row.len())
-                .filter(|&y| !marginal[y].is_nil())
-                .map(|y| times(&token(row, &marginal, y), &marginal[y]))
-                .fold(vec![Rational::zero(); row.len()], |sum, one| {
-                    sum.iter().zip(&one).map(|(a, b)| a + b).collect()
-                });
+        for row in &second {
+            let mut law = vec![Rational::zero(); row.len()];
+            for (y, mass) in positive(&marginal) {
+                let verified = token(row, &marginal, y);
+                law.iter_mut()
+                    .zip(&verified)
+                    .for_each(|(sum, one)| *sum += one * mass);
+            }
             finding.same(&law, row, || {
                 "token verification by the marginal".to_owned()
             });
         }
     }
-    finding.count("of 101, accepted less", less);
 }
 
 /// Calls for a text where rounds from each start keep at most so many drafts.
@@ -344,7 +305,6 @@ fn calls(verifier: ChainRule, ratios: &[Rational], kept: &[usize]) -> Rational {
 
 fn cut_behind_token(finding: &mut Finding) {
     let mut family = Family::new(2_605);
-    let (mut texts, mut more) = (0, 0);
     for _ in 0..40 {
         let pair = Pair::random(&mut family, 2, 5);
         let length = family.between(1, 4);
@@ -357,7 +317,7 @@ fn cut_behind_token(finding: &mut Finding) {
                 let (mut start, mut rounds) = (0, 0usize);
                 while start < text.len() {
                     let room = kept[start].min(text.len() - start - 1);
-                    let fails = |place: &usize| failed >> place & 1 == 1;
+                    let fails = |place: &usize| is_in(failed, *place);
                     start = (start..start + room).find(fails).unwrap_or(start + room) + 1;
                     rounds += 1;
                 }
@@ -365,16 +325,15 @@ fn cut_behind_token(finding: &mut Finding) {
             };
             let [mut uncut, mut cut] = [Rational::zero(), Rational::zero()];
             for failed in 0..1usize << text.len() {
-                let chance: Rational = (0..text.len())
-                    .map(|place| {
-                        let kept = ratios[place].smaller(&Rational::one());
-                        if failed >> place & 1 == 1 {
-                            kept.complement()
-                        } else {
-                            kept
-                        }
-                    })
-                    .product();
+                let coins = ratios.iter().enumerate().map(|(place, ratio)| {
+                    let kept = ratio.smaller(&Rational::one());
+                    if is_in(failed, place) {
+                        kept.complement()
+                    } else {
+                        kept
+                    }
+                });
+                let chance: Rational = coins.product();
                 let [few, many] = [rounds(failed, &whole_rounds), rounds(failed, &cuts)];
                 finding.require(few <= many, || format!("{ratios:?} {cuts:?} {failed:b}"));
                 uncut += &chance * &whole(few);
@@ -382,22 +341,18 @@ fn cut_behind_token(finding: &mut Finding) {
             }
             let replayed =
                 [&whole_rounds, &cuts].map(|kept| calls(ChainRule::TOKEN, &ratios, kept));
-            texts += 1;
-            more += u64::from(cut > uncut);
+            finding.add("texts", 1);
+            finding.tally("with more calls when cut", cut > uncut);
             finding.same(&replayed, &[uncut, cut], || format!("{ratios:?} {cuts:?}"));
         }
     }
-    finding.count("texts", texts);
-    finding.count("with more calls when cut", more);
 }
 
 fn cut_output(finding: &mut Finding) {
-    let mut less = 0;
     let mut made = |p: &[Rational], q: &[Rational], drafts: usize| {
         let of = |row: &[Rational]| {
-            let draft = Draft::from_rationals(q.to_vec()).ok()?;
-            let target = Target::from_rationals(row.to_vec()).ok()?;
-            Problem::new("", target, WithReplacement::new(draft, drafts)).ok()
+            let law = |q| WithReplacement::new(q, drafts);
+            drafting(row.to_vec(), q.to_vec(), law)
         };
         let mut heaviest: Vec<usize> = (0..p.len()).collect();
         heaviest.sort_by(|&a, &b| p[b].cmp(&p[a]));
@@ -424,34 +379,24 @@ fn cut_output(finding: &mut Finding) {
         });
         finding.same(&law, &cut, || "the law behind the cut".to_owned());
         let most = optimum(&of(&cut)?);
-        finding.require(accepted <= most, || format!("{accepted} above {most}"));
-        less += u64::from(accepted < most);
+        finding.at_most("what is accepted", &accepted, &most);
+        finding.add("pairs and numbers of drafts", 1);
+        finding.tally("that accept less than against the cut row", accepted < most);
         Some(())
     };
     let mut family = Family::new(2_607);
-    let some = (0..60).map(|_| {
+    for _ in 0..60 {
         let vocab = family.between(2, 5);
-        family.rows(vocab)
-    });
-    let pairs: Vec<_> = some.collect();
-    for [p, q] in &pairs {
+        let [p, q] = family.rows(vocab);
         for drafts in [1, 2] {
-            let _ = made(p, q, drafts);
+            let _ = made(&p, &q, drafts);
         }
     }
-    finding.count("pairs and numbers of drafts", 2 * pairs.len() as u64);
-    finding.count("that accept less than against the cut row", less);
 }
 
-fn cut_behind_block(finding: &mut Finding) {
-    let Some([problem]) = finding.shipped([COIN]) else {
-        return;
-    };
-    let Some(q) = problem.scheme().draft().map(|q| Rational::row(q)) else {
-        return;
-    };
-    let p = Rational::row(problem.target());
-    let coin = Pair::new(2, 5, || [p.clone(), q.clone()]);
+fn cut_behind_block(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let rows = rows(&problem).unwrap_or_default();
+    let coin = Pair::new(2, 5, || rows.clone());
     let ratios = coin.ratios(&[0, 0, 0, 1, 0]);
     let [uncut, cut] =
         [[2; 5], [1, 2, 2, 2, 2]].map(|kept| calls(ChainRule::BLOCK, &ratios, &kept));
@@ -459,10 +404,8 @@ fn cut_behind_block(finding: &mut Finding) {
     finding.fraction("with one draft of the first round", &cut);
     finding.require(uncut <= cut, || format!("{uncut} calls, cut {cut}"));
     let mut family = Family::new(2_606);
-    let mut pairs = vec![coin];
-    pairs.extend((0..40).map(|_| Pair::random(&mut family, 2, 5)));
-    let mut saved = 0;
-    for pair in &pairs {
+    let random = (0..40).map(|_| Pair::random(&mut family, 2, 5));
+    for pair in std::iter::once(coin).chain(random) {
         let texts = pair.texts();
         for (prefix, _) in pair.all_rows() {
             for (length, kept) in [(2, 0), (2, 1), (3, 1), (3, 2)] {
@@ -474,9 +417,9 @@ fn cut_behind_block(finding: &mut Finding) {
                     rounds[prefix.len()] = kept;
                     weight * &(calls(ChainRule::BLOCK, &ratios, &rounds) - uncut)
                 });
-                saved += u64::from(more.sum::<Rational>().is_negative());
+                let saves = more.sum::<Rational>().is_negative();
+                finding.tally("cuts of one round that save calls in the mean", saves);
             }
         }
     }
-    finding.count("cuts of one round that save calls in the mean", saved);
 }

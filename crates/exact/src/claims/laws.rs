@@ -1,11 +1,14 @@
 //! Claims about the laws of the drafts and their Q.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::{Family, describe, each, fractions, optimum, under};
+use super::claim::claims;
+use super::family::{
+    Family, describe, each, fractions, optimum, over, part, positive, rows, under,
+};
 use super::scores::{is_in, not_convex, values};
 use num_traits::Signed;
 use specgap_core::optimum::ratio_scan;
+use specgap_core::problem::Problem;
 use specgap_core::scheme::{DistinctConditioned, SchemeName, WithReplacement};
 use specgap_number::distribution::{Draft, Rational, round_nearest};
 use specgap_number::number::Number;
@@ -23,7 +26,7 @@ claims! {
         "Hu et al., Theorem 4 (stated there for sampling without replacement)",
         "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
         all differ. It is not the sequential law that the theorem names.";
-    refuted "wo-formula" by wo_formula,
+    refuted "wo-formula" of wo_formula,
         in ["without-replacement/two-laws-sequential.toml",
             "without-replacement/two-laws-conditioned.toml"]
         "the ratio of elementary symmetric polynomials is the Q of sequential sampling \
@@ -73,25 +76,18 @@ fn q_convex(finding: &mut Finding, scheme: SchemeName, seed: u64, [laws, scans]:
     let problems = family.problems(scheme, laws, 5, 4);
     let name = "laws checked by the definition";
     each(finding, name, &problems, |finding, problem| {
-        let (q, inside) = (problem.scheme().draft()?, values(problem.scheme()));
-        let violation = not_convex(problem.vocab(), &inside, &Rational::row(q), 0);
-        finding.require(violation.is_none(), || {
-            format!("{}: {violation:?}", describe(problem))
-        });
+        let ([_, q], inside) = (rows(problem)?, values(problem.scheme()));
+        let violation = not_convex(problem.vocab(), &inside, &q, 0);
+        finding.require(violation.is_none(), || format!("{violation:?}"));
         Some(())
     });
     let problems = family.problems(scheme, scans, 6, 4);
-    each(
-        finding,
-        "scans against flows",
-        &problems,
-        |finding, problem| {
-            let scanned = ratio_scan::solve(problem)?;
-            let (found, alpha) = (scanned.rate.rational(), optimum(problem));
-            finding.same(found, Some(&alpha), || describe(problem));
-            Some(())
-        },
-    );
+    let name = "scans against flows";
+    each(finding, name, &problems, |finding, problem| {
+        let scanned = ratio_scan::solve(problem)?;
+        finding.equal(scanned.rate.rational(), Some(&optimum(problem)));
+        Some(())
+    });
 }
 
 /// Besides the definition and the scan, where the inequality is strict: for n >= 2 just
@@ -99,48 +95,33 @@ fn q_convex(finding: &mut Finding, scheme: SchemeName, seed: u64, [laws, scans]:
 fn sequential(finding: &mut Finding) {
     let scheme = SchemeName::WITHOUT_REPLACEMENT;
     q_convex(finding, scheme, 203, [300, 3000]);
-    let mut family = Family::new(207);
-    let (mut pairs, mut strict) = (0, 0);
-    for problem in family.problems(scheme, 60, 6, 5) {
-        let Some(draft) = problem.scheme().draft() else {
-            continue;
-        };
-        let exact = draft.exact();
-        let support = draft.support();
+    let problems = Family::new(207).problems(scheme, 60, 6, 5);
+    over(finding, &problems, |finding, problem| {
+        let [_, q] = rows(problem)?;
+        let support: Vec<usize> = positive(&q).map(|(token, _)| token).collect();
         let draws = problem.drafts().min(support.len());
-        let q = |token: usize| exact.probability(token);
         let values = values(problem.scheme());
         for mask in 0..values.len() {
             let further = || support.iter().filter(|&&token| !is_in(mask, token));
             let held = support.len() - further().count();
-            for (&x, &y) in further().flat_map(|x| further().map(move |y| (x, y))) {
-                if x == y {
-                    continue;
-                }
-                pairs += 1;
+            let pairs = further().flat_map(|x| further().map(move |y| (*x, *y)));
+            for (x, y) in pairs.filter(|(x, y)| x != y) {
                 let (first, both) = (mask | 1 << x, mask | 1 << x | 1 << y);
-                let before = (&values[first] - &values[mask]) / q(x);
-                let after = (&values[both] - &values[first]) / q(y);
+                let before = (&values[first] - &values[mask]) / &q[x];
+                let after = (&values[both] - &values[first]) / &q[y];
                 let expected = draws >= 2 && held + 2 >= draws;
-                strict += u64::from(expected);
+                finding.add("slopes compared", 1);
+                finding.tally("of them strictly", expected);
                 finding.require(after >= before && (after > before) == expected, || {
-                    format!("{}, set {mask:b}, tokens {x}, {y}", describe(&problem))
+                    format!("set {mask:b}, tokens {x}, {y}")
                 });
             }
         }
-    }
-    finding.count("slopes compared", pairs);
-    finding.count("of them strictly", strict);
+        Some(())
+    });
 }
 
-fn wo_formula(finding: &mut Finding) {
-    let texts = [
-        problem!("without-replacement/two-laws-sequential"),
-        problem!("without-replacement/two-laws-conditioned"),
-    ];
-    let Some([sequential, conditioned]) = finding.shipped(texts) else {
-        return;
-    };
+fn wo_formula(finding: &mut Finding, [sequential, conditioned]: [Problem; 2]) {
     let [law, formula] =
         [&sequential, &conditioned].map(|problem| problem.scheme().inside_exact(&[0, 1]));
     finding.fraction("Q({0,1}) of sequential draws", &law);
@@ -148,13 +129,12 @@ fn wo_formula(finding: &mut Finding) {
     finding.require(law == formula, || {
         format!("Q({{0, 1}}) is {law} sequentially and {formula} by the formula")
     });
-    finding.fraction("alpha* of sequential draws", &optimum(&sequential));
-    finding.fraction("alpha* by the formula", &optimum(&conditioned));
+    finding.optimum("alpha* of sequential draws", &sequential);
+    finding.optimum("alpha* by the formula", &conditioned);
 
     // How far the optima are apart, either way round.
-    let mut family = Family::new(204);
     let (mut below, mut above) = (Rational::zero(), Rational::zero());
-    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 1500, 6, 3) {
+    for problem in Family::new(204).problems(SchemeName::WITHOUT_REPLACEMENT, 1500, 6, 3) {
         let Some(other) = under(&problem, DistinctConditioned::new) else {
             continue;
         };
@@ -169,21 +149,20 @@ fn wo_formula(finding: &mut Finding) {
 
 fn supermodular(finding: &mut Finding) {
     let mut family = Family::new(205);
-    let (mut kept, mut tried) = (0u64, 0u64);
     let vocab = 4;
     for _ in 0..400 {
-        tried += 1;
+        finding.add("set functions", 1);
         let weights = fractions(&family.positive_weights(vocab));
         // Mixtures of laws that are q-convex with small random set functions.
         let noise: Vec<Rational> = (0..1 << vocab)
-            .map(|_| Rational::new(family.below(5).into(), 2000.into()))
+            .map(|_| part(family.below(5), 2000))
             .collect();
         let Ok(draft) = Draft::from_rationals(weights.clone()) else {
             continue;
         };
         let powers = WithReplacement::new(draft.clone(), family.between(1, 4));
         let symmetric = DistinctConditioned::new(draft.clone(), 2);
-        let share = Rational::new(family.below(5).into(), 4.into());
+        let share = part(family.below(5), 4);
         let noisy = family.below(2) == 1;
         let mixed = values(&powers).into_iter().zip(values(&symmetric));
         let mut values: Vec<Rational> = mixed
@@ -194,11 +173,9 @@ fn supermodular(finding: &mut Finding) {
                 *value += noise;
             }
         }
-        if not_convex(vocab, &values, &weights, 0).is_some() {
-            continue;
-        }
-        kept += 1;
-        for mask in 0..values.len() {
+        let is_convex = not_convex(vocab, &values, &weights, 0).is_none();
+        finding.tally("of them q-convex", is_convex);
+        for mask in (0..values.len()).filter(|_| is_convex) {
             for (x, y) in (0..vocab).flat_map(|x| (0..x).map(move |y| (x, y))) {
                 if is_in(mask, x) || is_in(mask, y) {
                     continue;
@@ -210,15 +187,12 @@ fn supermodular(finding: &mut Finding) {
             }
         }
     }
-    finding.count("set functions", tried);
-    finding.count("of them q-convex", kept);
-    finding.enough(kept > 50, "q-convex functions");
+    finding.enough(&["of them q-convex"], 50);
 }
 
 fn wo_beats_wr(finding: &mut Finding) {
-    let mut family = Family::new(206);
     let mut gains = Vec::new();
-    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
+    for problem in Family::new(206).problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
         let Some(with) = under(&problem, WithReplacement::new) else {
             continue;
         };
@@ -229,8 +203,6 @@ fn wo_beats_wr(finding: &mut Finding) {
         gains.push(gain);
     }
     finding.count("pairs", 4000);
-    finding.fraction(
-        "smallest gain",
-        &gains.into_iter().min().unwrap_or_default(),
-    );
+    let least = gains.into_iter().min().unwrap_or_default();
+    finding.fraction("smallest gain", &least);
 }

@@ -3,13 +3,12 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, fraction, whole};
-use super::text::Pair;
+use super::family::{Family, drawing, half, part, whole};
+use super::text::{Pair, extended};
 use super::traversal::{Grown, Model, Next, Rounds, draft, each_model, each_tree, levels, texts};
-use specgap_core::problem::Problem;
-use specgap_core::scheme::{MadeOf, SchemeName};
+use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{VerifierName, verifier};
-use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
@@ -81,15 +80,9 @@ impl<'a> Lift<'a> {
 
     fn solve(&self, prefix: &[usize], drafts: usize, part: &Rational) -> Option<Step> {
         let [p, q] = self.pair.rows(prefix)?;
-        let mut target: Vec<Rational> = p.iter().map(|p| p.times(part)).collect();
-        target.push(part.complement());
+        let target = p.iter().map(|p| p.times(part)).chain([part.complement()]);
         let draft = [&q[..], &[Rational::zero()]].concat();
-        let MadeOf::OneDraft(law) = self.law.entry().made_of else {
-            return None;
-        };
-        let target = Target::from_rationals(target).ok()?;
-        let draft = Draft::from_rationals(draft).ok()?;
-        let problem = Problem::from_law("node", target, law(draft, drafts)).ok()?;
+        let problem = drawing(self.law, target.collect(), draft, drafts)?;
         let rule = verifier(self.rule, &problem).ok()?;
         let mut step = Step {
             accepted: BTreeMap::new(),
@@ -170,34 +163,22 @@ impl<'a> Lift<'a> {
 
     fn rounds_of(&mut self, next: Next<'_>) -> Option<(Rounds, Rational)> {
         let (mut rounds, mut kept) = (Rounds::default(), Some(Rational::zero()));
-        let trees = (self.pair, self.law, next);
-        each_tree(
-            trees,
-            &Grown::root(),
-            &Rational::one(),
-            &mut |nodes, chance| {
-                let tree = self.see(&mut rounds, nodes, chance);
-                kept = kept.take().zip(tree).map(|(kept, tree)| kept + tree);
-            },
-        );
+        each_tree((self.pair, self.law, next), &[], &mut |nodes, chance| {
+            let tree = self.see(&mut rounds, nodes, chance);
+            kept = kept.take().zip(tree).map(|(kept, tree)| kept + tree);
+        });
         Some((rounds, kept?))
     }
 }
 
 /// Rules of an exact law for drafts of a law, whose trees are small.
 pub(super) fn rules(law: SchemeName) -> impl Iterator<Item = VerifierName> {
-    let rules = [
-        VerifierName::RRS,
-        VerifierName::LEVEL_4,
-        VerifierName::OPTIMAL,
-    ];
-    rules
-        .into_iter()
-        .filter(move |rule| rule.is_lossless(law, 2))
+    use VerifierName as Name;
+    let rules = [Name::RRS, Name::LEVEL_4, Name::OPTIMAL].into_iter();
+    rules.filter(move |rule| rule.is_lossless(law, 2))
 }
 
 fn lossless(finding: &mut Finding) {
-    let mut models = 0;
     each_model(3207, 2, |model| {
         for rule in rules(model.law).filter(|_| model.root.len() == 1) {
             let found = Lift::new(model.pair, model.law, rule).rounds(model);
@@ -208,10 +189,9 @@ fn lossless(finding: &mut Finding) {
                     && (!is_chain || kept == model.rounds().kept())
             });
             finding.require(holds, || format!("{}, {rule}: another text", model.name));
-            models += 1;
+            finding.add("models with a rule, every tree, draft and coin", 1);
         }
     });
-    finding.count("models with a rule, every tree, draft and coin", models);
     coupled(finding);
     averaged(finding);
 }
@@ -219,67 +199,54 @@ fn lossless(finding: &mut Finding) {
 /// Two children of the root with a child each, whose tokens are drawn by one number.
 fn coupled(finding: &mut Finding) {
     let mut family = Family::new(3208);
-    let (mut models, mut changed) = (0, 0);
+    let changed = "of these, another text by traversal";
     for _ in 0..12 {
         let pair = Pair::random(&mut family, 2, 3);
         let law = SchemeName::WITH_REPLACEMENT;
         let mut lift = Lift::new(&pair, law, VerifierName::RRS);
         let (mut layers, mut leaves) = (Rounds::default(), Rounds::default());
         let two = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0usize, 2usize));
-        let trees = (&pair, law, &two as _);
-        each_tree(
-            trees,
-            &Grown::root(),
-            &Rational::one(),
-            &mut |nodes, chance| {
-                let cuts = [1, 2].map(|at: usize| draft(&pair, &nodes[at].prefix)[0].clone());
-                for (tokens, length) in one_number(cuts) {
-                    let mut nodes = nodes.to_vec();
-                    for (at, token) in (1..).zip(tokens) {
-                        let child = Grown {
-                            prefix: [&nodes[at].prefix[..], &[token]].concat(),
-                            ..Grown::root()[0].clone()
-                        };
-                        let place = nodes.len();
-                        nodes[at].children.push(place);
-                        nodes[at].count = Some(1);
-                        nodes.push(child);
-                    }
-                    let chance = chance.times(&length);
-                    lift.see(&mut layers, &nodes, &chance);
-                    leaves.see((&pair, law), (&nodes, &chance), &levels(&[0]));
+        each_tree((&pair, law, &two), &[], &mut |nodes, chance| {
+            let cuts = [1, 2].map(|at: usize| draft(&pair, &nodes[at].prefix)[0].clone());
+            for (tokens, length) in one_number(cuts) {
+                let mut nodes = nodes.to_vec();
+                for (at, token) in (1..).zip(tokens) {
+                    let place = nodes.len();
+                    nodes[at].children.push(place);
+                    nodes[at].count = Some(1);
+                    nodes.push(Grown {
+                        prefix: extended(&nodes[at].prefix, token),
+                        ..Grown::default()
+                    });
                 }
-            },
-        );
+                let chance = chance.times(&length);
+                lift.see(&mut layers, &nodes, &chance);
+                leaves.see((&pair, law), (&nodes, &chance), &levels(&[0]));
+            }
+        });
         let texts = texts(2, 3);
         finding.require(layers.is_lossless(&pair, &texts), || {
             "branches of one number: another text".to_owned()
         });
-        changed += u64::from(!leaves.is_lossless(&pair, &texts));
-        models += 1;
+        finding.add("models whose branches have one number", 1);
+        finding.tally(changed, !leaves.is_lossless(&pair, &texts));
     }
-    finding.count("models whose branches have one number", models);
-    finding.count("of these, another text by traversal", changed);
-    finding.enough(changed > 0, "models");
+    finding.enough(&[changed], 0);
 }
 
 /// The tokens of two branches that take 0 below a cut each, of U and U + 1/2 modulo 1, with the
 /// lengths of where they are these.
 fn one_number(cuts: [Rational; 2]) -> Vec<([usize; 2], Rational)> {
-    let half = fraction("1/2");
-    let shifted = |u: &Rational| match u < &half {
-        true => u.plus(&half),
-        false => u.minus(&half),
-    };
-    let mut ends = vec![cuts[0].clone(), shifted(&cuts[1]), half.clone(), whole(1)];
+    let shifted = |u: &Rational| (u + half()).fract();
+    let mut ends = vec![cuts[0].clone(), shifted(&cuts[1]), half(), whole(1)];
     ends.sort();
     let mut low = Rational::zero();
     let mut pieces = Vec::new();
     for high in ends {
-        let middle = low.plus(&high).times(&half);
+        let middle = (&low + &high) * half();
         let tokens = [(&middle, 0), (&shifted(&middle), 1)];
         let tokens = tokens.map(|(u, at)| usize::from(*u >= cuts[at]));
-        pieces.push((tokens, high.minus(&low)));
+        pieces.push((tokens, &high - low));
         low = high;
     }
     pieces.retain(|(_, length)| !length.is_nil());
@@ -288,15 +255,11 @@ fn one_number(cuts: [Rational; 2]) -> Vec<([usize; 2], Rational)> {
 
 /// p = q = (1/2, 1/2) and two i.i.d. drafts: what tokens score where scores are averaged.
 fn averaged(finding: &mut Finding) {
-    let half = || vec![fraction("1/2"); 2];
-    let pair = Pair::new(2, 1, || [half(), half()]);
+    let pair = Pair::new(2, 1, || [(); 2].map(|()| vec![half(); 2]));
     let mut lift = Lift::new(&pair, SchemeName::WITH_REPLACEMENT, VerifierName::OPTIMAL);
-    let scores = lift.step(&[], 2, &Rational::one()).map(|step| {
-        let each = step.flow.iter();
-        each.map(|flow| flow.over(&fraction("3/4")))
-            .sum::<Rational>()
-    });
-    finding.require(scores == Some(fraction("4/3")), || {
+    let step = lift.step(&[], 2, &Rational::one());
+    let scores = step.map(|step| Rational::total(&step.flow) / part(3, 4));
+    finding.require(scores == Some(part(4, 3)), || {
         format!("averaged scores of two tokens come to {scores:?}")
     });
 }
@@ -329,8 +292,10 @@ const BESIDE: [(SchemeName, VerifierName, [&str; 5]); 2] = [
 ];
 
 fn above_recursion(finding: &mut Finding) {
-    let (mut texts, mut more, mut models) = (0, 0, 0.0);
+    let (mut texts, mut models) = (0, 0.0);
     let mut beside = [([0.0; 4], 0u64); 2];
+    finding.count("texts", 0);
+    let more = "prefixes of which more is kept";
     each_model(3209, 4, |model| {
         if model.root.len() == 1 {
             return;
@@ -346,11 +311,12 @@ fn above_recursion(finding: &mut Finding) {
             for text in model.texts {
                 let ways = [&down, &layers].map(|rounds| rounds.ways(model.pair, text));
                 for depth in 1..text.len() {
-                    let kept = |of: usize| Rational::total(&ways[of][depth..]);
-                    finding.require(kept(1) >= kept(0), || {
+                    let [down, layers] =
+                        [0, 1].map(|of: usize| Rational::total(&ways[of][depth..]));
+                    finding.require(layers >= down, || {
                         format!("{} {text:?}: less by layers", model.name)
                     });
-                    more += u64::from(kept(1) > kept(0));
+                    finding.tally(more, layers > down);
                 }
                 texts += 1;
             }
@@ -370,9 +336,8 @@ fn above_recursion(finding: &mut Finding) {
             }
         }
     });
-    finding.count("texts", texts);
-    finding.count("prefixes of which more is kept", more);
-    finding.enough(more > 50, "prefixes");
+    finding.add("texts", texts);
+    finding.enough(&[more], 50);
     for ((.., names), (sums, above)) in BESIDE.iter().zip(&beside) {
         for (name, sum) in names.iter().zip(sums) {
             finding.number(name, sum / models);

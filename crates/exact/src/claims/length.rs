@@ -3,6 +3,7 @@
 use super::Finding;
 use super::claim::claims;
 use super::family::Family;
+use super::scores::is_in;
 
 claims! {
     holds "specdec-time" by time,
@@ -62,25 +63,22 @@ fn time(finding: &mut Finding) {
 }
 
 fn oracle(finding: &mut Finding) {
-    let mut texts = 0u64;
     for tokens in 1usize..=12 {
-        for pattern in 0u32..1 << tokens {
-            texts += 1;
-            let disagrees: Vec<bool> = (0..tokens).map(|t| pattern >> t & 1 == 1).collect();
+        for pattern in 0usize..1 << tokens {
+            let disagrees: Vec<bool> = (0..tokens).map(|t| is_in(pattern, t)).collect();
             let disagreements = pattern.count_ones() as usize;
             let expected = disagreements + usize::from(!disagrees[tokens - 1]);
 
             let (mut position, mut calls, mut discarded) = (0, 0, 0);
             while position < tokens {
-                let agreeing = disagrees[position..]
-                    .iter()
-                    .take_while(|&&disagrees| !disagrees)
-                    .count();
+                let ahead = disagrees[position..].iter();
+                let agreeing = ahead.take_while(|&&disagrees| !disagrees).count();
                 let (next, lost) = round(&disagrees, position, agreeing);
                 position = next;
                 calls += 1;
                 discarded += lost;
             }
+            finding.add("patterns", 1);
             finding.require(calls == expected && discarded == 0, || {
                 format!("{disagrees:?}: {calls} calls, {discarded} discarded")
             });
@@ -88,14 +86,11 @@ fn oracle(finding: &mut Finding) {
             // Fewest calls from every position, over all candidate lengths.
             let mut fewest = vec![0usize; tokens + 2];
             for start in (0..tokens).rev() {
-                fewest[start] = 1
-                    + (0..=tokens - start)
-                        .map(|length| fewest[round(&disagrees, start, length).0.min(tokens)])
-                        .min()
-                        .unwrap_or(0);
+                let next = (0..=tokens - start).map(|length| round(&disagrees, start, length).0);
+                let calls = next.map(|next| fewest[next.min(tokens)]);
+                fewest[start] = 1 + calls.min().unwrap_or(0);
             }
             finding.same(calls, fewest[0], || format!("{disagrees:?}, calls"));
         }
     }
-    finding.count("patterns", texts);
 }

@@ -1,10 +1,10 @@
 //! Claims about stratified drafts and rejection by level.
 
 use super::Finding;
-use super::claim::{claims, problem};
+use super::claim::claims;
 use super::family::{
-    Family, describe, drafting, each, fraction, fractions, optimum, shipped_optima, subsets, under,
-    whole,
+    Family, describe, drafting, each, fraction, fractions, optimum, over, overlap, part, positive,
+    rows, subsets, under, whole,
 };
 use specgap_core::certify;
 use specgap_core::problem::Problem;
@@ -97,7 +97,7 @@ claims! {
         "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
         "Its acceptance, summed over all tuples in fractions, against the flow, on random \
         problems and, from the lowest of them, by random steps of p and q downhill.";
-    refuted "certain-not-monotone" by certain_not_monotone,
+    refuted "certain-not-monotone" of certain_not_monotone,
         in ["refuted/certain-not-monotone-one.toml", "refuted/certain-not-monotone-none.toml"]
         "of two cuts of one q, the one with more certain tokens has the smaller Q(H) for \
         every H",
@@ -106,7 +106,7 @@ claims! {
         certain, as the law has it, Q(H) = 3/49; in four strata without a certain token it is 0, \
         as one of 2 and 3 is always drafted. For p = (0, 0, 1/2, 1/2, 0, 0) the optima are 46/49 \
         and 1.";
-    refuted "strata-not-undominated" by strata_not_undominated,
+    refuted "strata-not-undominated" of strata_not_undominated,
         in ["refuted/strata-not-undominated-independent.toml",
             "refuted/strata-not-undominated-sequential.toml"]
         "sequential draws are not at least as good as independent strata for every target",
@@ -114,7 +114,7 @@ claims! {
         "Wrong for q uniform on three tokens and n = 2: Q({1}) is 1/9 of independent \
         strata and 0 of sequential draws, Q({0, 2}) 4/9 and 1/3, and Q of all other sets is the \
         same. For p = (1/2, 0, 1/2) the optima are 8/9 and 1.";
-    refuted "thresholds-not-optimal" by thresholds_not_optimal,
+    refuted "thresholds-not-optimal" of thresholds_not_optimal,
         in ["refuted/thresholds-not-optimal.toml"]
         "passes over i.i.d. drafts that take whole tokens at falling thresholds of p/q come \
         to alpha* as the thresholds grow finer",
@@ -123,14 +123,14 @@ claims! {
         each to the end. For q = (1, 1, 3)/5, p = (0, 1, 4)/5 and n = 2 they accept 47/50 of \
         24/25. The order is a vertex of what can be given out; the optimum is a mixture of \
         vertices, which tokens of one current ratio, run together, attain.";
-    refuted "fixed-levels-do-not-converge" by fixed_levels,
+    refuted "fixed-levels-do-not-converge" of fixed_levels,
         in ["refuted/fixed-levels-do-not-converge.toml"]
         "passes over strata at m levels of equal distance come to alpha* as m grows",
         "a natural guess; refuted by specgap",
         "Wrong: on two strata of two tokens each, 1,024 levels lose nothing, and 16,000 \
         lose .0177. Where the ratio of tied tokens wants to rise, a pass takes large bites \
         however close the levels are. Levels that follow the largest ratio converge.";
-    refuted "madow-not-dominating" by madow_not_dominating,
+    refuted "madow-not-dominating" of madow_not_dominating,
         in ["refuted/madow-not-dominating-madow.toml", "refuted/madow-not-dominating-iid.toml"]
         "Madow's systematic sampling, one uniform number for all strata, has Q(H) <= q(H)^n \
         for every H",
@@ -138,14 +138,14 @@ claims! {
         "Wrong, although its inclusion is min(1, c q) too: for q = (1, 5, 5, 2, 2)/15 and \
         n = 2 both drafts are in {1, 3} with 4/15, and two i.i.d. ones with 49/225. For the \
         target that fits i.i.d. drafts without loss it accepts 214/225.";
-    refuted "straddled-strata-not-reached" by straddled_strata,
+    refuted "straddled-strata-not-reached" of straddled_strata,
         in ["refuted/straddled-strata-not-reached.toml"]
         "level passes, draft by draft, come to alpha* of independent strata that share a token",
         "a natural guess; refuted by specgap",
         "Wrong: q = (1, 2, 2, 2)/7, n = 2, p = (2, 2, 1, 0)/5. Token 2 has 3/7 of the first \
         stratum and 1/7 of the second, where its ratio looks high: it is taken there at once, at \
         any level. 199/245 is accepted of 31/35.";
-    refuted "level-not-universal" by universal,
+    refuted "level-not-universal" of universal,
         in ["refuted/level-not-universal.toml"]
         "the level rule accepts alpha* of every law of drafts",
         "a natural guess; refuted by specgap",
@@ -153,7 +153,7 @@ claims! {
         H = {0, 1} alone attains alpha* = 32/33, so a rule that does has to use up 2 and 3 \
         before 0. But 0 has the largest ratio, 11/15 to 11/21 and 11/18. Until it meets 3 it \
         comes out on 1/35 of all draws that have 2 as well, and at most 32/33 - 1/35 is accepted.";
-    refuted "slots-apart-below-three-quarters" by slots_apart,
+    refuted "slots-apart-below-three-quarters" of slots_apart,
         in ["refuted/slots-apart-below-three-quarters.toml"]
         "level-4 accepts at least 3/4 of alpha* of drafts that straddle once",
         "a natural guess; refuted by specgap",
@@ -166,18 +166,9 @@ claims! {
 fn summed(finding: &mut Finding, problem: &Problem, name: VerifierName) -> Option<Rational> {
     let rule = verifier(name, problem).ok();
     let law = rule.and_then(|rule| output_law_exact(&*rule, problem.scheme()));
-    let target = problem.target().exact();
-    let fits = law.as_ref().is_some_and(|law| {
-        let mut output = law.output.iter().enumerate();
-        output.all(|(token, mass)| *mass == target.probability(token))
-    });
-    finding.require(fits, || {
-        format!(
-            "{}: {} does not put out p",
-            describe(problem),
-            name.as_str()
-        )
-    });
+    let target = Rational::row(problem.target());
+    let fits = law.as_ref().is_some_and(|law| law.output == target);
+    finding.require(fits, || format!("{name} does not put out p"));
     law.map(|law| law.membership)
 }
 
@@ -193,15 +184,11 @@ fn mixed<S: DraftScheme + 'static>(
     while problems.len() < count {
         let vocab = family.between(3, vocab);
         let drafts = family.between(2, 4.min(vocab - 1));
-        let mut row = || -> Vec<u64> {
-            if family.below(2) == 0 {
-                (0..vocab).map(|_| family.below(8) as u64 + 1).collect()
-            } else {
-                family.weights(vocab)
-            }
-        };
-        let (p, q) = (fractions(&row()), fractions(&row()));
-        problems.extend(drafting(p, q, |q| law(q, drafts)));
+        let [p, q] = [(); 2].map(|()| match family.below(2) {
+            0 => (0..vocab).map(|_| family.below(8) as u64 + 1).collect(),
+            _ => family.weights(vocab),
+        });
+        problems.extend(drafting(fractions(&p), fractions(&q), |q| law(q, drafts)));
     }
     problems
 }
@@ -216,39 +203,30 @@ fn apart(draft: Draft, drafts: usize) -> Stratified {
 
 /// 1 + P(H) - Q(H).
 fn bound(problem: &Problem, held: &[usize]) -> Option<Rational> {
-    let bound = certify::upper_bound(problem, held).ok()?;
-    Some(bound.get().clone())
+    Some(certify::upper_bound(problem, held).ok()?.into_inner())
 }
 
 fn held(problem: &Problem, holds: impl Fn(u32) -> bool) -> Vec<usize> {
-    (0u32..)
-        .take(problem.vocab())
-        .filter(|&token| holds(token))
-        .map(|token| token as usize)
-        .collect()
+    let tokens = 0..problem.vocab();
+    tokens.filter(|&token| holds(token as u32)).collect()
 }
 
 fn level_of_iid(finding: &mut Finding) {
-    let mut family = Family::new(901);
-    let problems = mixed(&mut family, 500, 6, WithReplacement::new);
-    let mut proper = 0;
+    let problems = mixed(&mut Family::new(901), 500, 6, WithReplacement::new);
     each(finding, "problems", &problems, |finding, problem| {
         let alpha = optimum(problem);
         let draft = problem.scheme().draft()?;
         let plan = LevelPlan::iid(problem.target(), draft, problem.drafts()).ok()?;
         let set = held(problem, |token| plan.holds(token));
-        proper += u64::from(!set.is_empty());
-        finding.same(bound(problem, &set)?, alpha.clone(), || describe(problem));
+        finding.tally("with a set H that is not empty", !set.is_empty());
+        finding.equal(&bound(problem, &set)?, &alpha);
         let rule = verifier(VerifierName::LEVEL, problem).ok()?;
         let law = output_law(&*rule, problem.scheme());
         let fits = (law.algorithmic - round_nearest(&alpha)).abs() <= 1e-12
             && total_variation(&law, problem.target()).value <= 1e-12;
-        finding.require(fits, || {
-            format!("{}: not p, or not alpha* = {alpha}", describe(problem))
-        });
+        finding.require(fits, || format!("not p, or not alpha* = {alpha}"));
         Some(())
     });
-    finding.count("with a set H that is not empty", proper);
     finding.text("rule summed over tuples within", "1e-12");
 }
 
@@ -261,14 +239,13 @@ fn clean_strata(family: &mut Family, count: usize) -> Vec<Problem> {
         if family.below(3) == 0 {
             weights[0] = 60;
         }
-        let p = Target::from_rationals(family.row(vocab));
-        let q = Draft::from_rationals(fractions(&weights));
-        let (Ok(p), Ok(q)) = (p, q) else { continue };
-        let strata = Strata::of(&q, drafts);
-        if strata.strata() < 2 || strata.straddlers().iter().any(Option::is_some) {
-            continue;
-        }
-        problems.extend(Problem::new("random", p, apart(q, drafts)));
+        let problem = drafting(family.row(vocab), fractions(&weights), |q| apart(q, drafts));
+        problems.extend(problem.filter(|problem| {
+            let strata = problem.scheme().draft().map(|q| Strata::of(q, drafts));
+            strata.is_some_and(|strata| {
+                strata.strata() > 1 && strata.straddlers().iter().all(Option::is_none)
+            })
+        }));
     }
     problems
 }
@@ -297,30 +274,6 @@ fn enclosed(passes: &LevelPasses, alpha: &Rational) -> (bool, f64) {
 fn level_of_strata(finding: &mut Finding) {
     let mut family = Family::new(902);
     let (mut attained, mut closed, mut widest) = (0, 0, 0.0f64);
-    let mut check = |finding: &mut Finding, problem: &Problem, is_clean: bool| {
-        let alpha = optimum(problem);
-        let passes = adaptive(problem, Straddle::Independent)?;
-        let (inside, width) = enclosed(&passes, &alpha);
-        finding.require(inside, || {
-            format!("{}: {alpha} is outside", describe(problem))
-        });
-        if is_clean {
-            widest = widest.max(width);
-            finding.require(width <= 1e-5, || {
-                format!("{}: open by {width:e}", describe(problem))
-            });
-            let least = bound(problem, &held(problem, |token| passes.holds(token)))?;
-            finding.same(&least, &alpha, || describe(problem));
-        } else {
-            closed += u64::from(width <= 1e-5);
-        }
-        let four = summed(finding, problem, VerifierName::LEVEL_4)?;
-        finding.require(four <= alpha, || {
-            format!("{}: level-4 is above {alpha}", describe(problem))
-        });
-        attained += u64::from(four == alpha);
-        Some(())
-    };
     let clean = clean_strata(&mut family, 200);
     let straddled = mixed(&mut family, 100, 6, apart);
     for (name, problems, is_clean) in [
@@ -328,7 +281,22 @@ fn level_of_strata(finding: &mut Finding) {
         ("with them, or with one stratum", straddled, false),
     ] {
         each(finding, name, &problems, |finding, problem| {
-            check(finding, problem, is_clean)
+            let alpha = optimum(problem);
+            let passes = adaptive(problem, Straddle::Independent)?;
+            let (inside, width) = enclosed(&passes, &alpha);
+            finding.require(inside, || format!("{alpha} is outside"));
+            if is_clean {
+                widest = widest.max(width);
+                finding.at_most("the width", width, 1e-5);
+                let least = bound(problem, &held(problem, |token| passes.holds(token)))?;
+                finding.equal(&least, &alpha);
+            } else {
+                closed += u64::from(width <= 1e-5);
+            }
+            let four = summed(finding, problem, VerifierName::LEVEL_4)?;
+            finding.at_most("level-4", &four, &alpha);
+            attained += u64::from(four == alpha);
+            Some(())
         });
     }
     finding.number("widest enclosure without straddling tokens", widest);
@@ -391,52 +359,40 @@ fn three_quarters(finding: &mut Finding) {
             &[VerifierName::RRS, VerifierName::LEVEL_4],
         ),
     ];
-    let (mut checked, mut rejecting) = (0, 0);
     let mut smallest = Rational::one();
     for (scheme, names) in runs {
-        for problem in family.problems(scheme, 150, 5, 3) {
-            let alpha = optimum(&problem);
-            let least = &alpha - &alpha * &alpha / whole(4);
-            for &name in names {
-                let Some(accepted) = summed(finding, &problem, name) else {
-                    continue;
-                };
-                checked += 1;
-                finding.require(accepted >= least, || {
-                    format!("{}: {accepted} of {alpha}", describe(&problem))
-                });
-                if !alpha.is_nil() {
-                    let ratio = &accepted / &alpha;
-                    let iid = scheme == SchemeName::WITH_REPLACEMENT;
-                    let sharp = !iid || at_most_worst(&ratio.complement(), problem.drafts());
-                    finding.require(sharp, || {
-                        format!("{}: {accepted} of {alpha} is below c_n", describe(&problem))
-                    });
-                    smallest = smallest.min(ratio);
+        over(
+            finding,
+            &family.problems(scheme, 150, 5, 3),
+            |finding, problem| {
+                let alpha = optimum(problem);
+                let least = &alpha - &alpha * &alpha / whole(4);
+                for &name in names {
+                    let accepted = summed(finding, problem, name)?;
+                    finding.add("runs", 1);
+                    finding.at_most("3/4", &least, &accepted);
+                    if !alpha.is_nil() {
+                        let ratio = &accepted / &alpha;
+                        let iid = scheme == SchemeName::WITH_REPLACEMENT;
+                        let sharp = !iid || at_most_worst(&ratio.complement(), problem.drafts());
+                        finding.require(sharp, || format!("{accepted} of {alpha} is below c_n"));
+                        smallest = smallest.clone().min(ratio);
+                    }
+                    let rejected = accepted.complement();
+                    finding.tally(REJECTING, !rejected.is_nil());
+                    if !rejected.is_nil() {
+                        let set = used_up(problem, &*verifier(name, problem).ok()?)?;
+                        let missed = problem.target().exact().mass(&set).complement();
+                        let most = missed * problem.scheme().inside_exact(&set);
+                        finding.at_most("w", &rejected, &most);
+                    }
                 }
-                let rejected = accepted.complement();
-                if rejected.is_nil() {
-                    continue;
-                }
-                rejecting += 1;
-                let most = verifier(name, &problem).ok().and_then(|rule| {
-                    let set = used_up(&problem, &*rule)?;
-                    let missed = problem.target().exact().mass(&set).complement();
-                    Some(missed * problem.scheme().inside_exact(&set))
-                });
-                finding.require(most.as_ref().is_some_and(|most| rejected <= *most), || {
-                    format!("{}: w = {rejected}, at most {most:?}", describe(&problem))
-                });
-            }
-        }
+                Some(())
+            },
+        );
     }
-    finding.count("runs", checked);
-    finding.count(
-        "of them with w > 0, held against (1 - P(H)) Q(H)",
-        rejecting,
-    );
     finding.number("smallest ratio to alpha*", round_nearest(&smallest));
-    finding.require(checked == 600, || "runs are missing".to_owned());
+    finding.same(finding.counted("runs"), 600, || "runs".to_owned());
 
     for (drafts, name, h) in [
         (2, "c_2 attained", "2/3"),
@@ -458,18 +414,17 @@ fn three_quarters(finding: &mut Finding) {
     let row = |share: &str| vec![fraction(share), fraction(share).complement()];
     let accepted = of_worst(finding, row("1/2"), vec![row("0"), row("1/2")]);
     finding.fraction("two different drafts attain", &accepted);
-    finding.require(accepted == fraction("3/4"), || {
-        format!("{accepted} of two different drafts")
+    finding.same(accepted, fraction("3/4"), || {
+        "two different drafts".to_owned()
     });
 }
 
+const REJECTING: &str = "of them with w > 0, held against (1 - P(H)) Q(H)";
+
 fn hockey_stick(finding: &mut Finding) {
-    let mut family = Family::new(904);
-    let problems = mixed(&mut family, 200, 5, WithReplacement::new);
-    let mut residuals = 0;
+    let problems = mixed(&mut Family::new(904), 200, 5, WithReplacement::new);
     each(finding, "problems", &problems, |finding, problem| {
-        let draft = problem.scheme().draft()?;
-        let (p, q) = (Rational::row(problem.target()), Rational::row(draft));
+        let [p, q] = rows(problem)?;
         let rest = |factor: &Rational| -> Vec<Rational> {
             let rows = p.iter().zip(&q);
             rows.map(|(p, q)| p.excess_over(&(factor * q))).collect()
@@ -481,25 +436,22 @@ fn hockey_stick(finding: &mut Finding) {
         }
         let left = phi(&factor);
         let found = summed(finding, problem, VerifierName::RRS)?;
-        finding.same(found, left.complement(), || describe(problem));
+        finding.equal(found, left.complement());
+        finding.tally("residuals", !left.is_nil());
         if !left.is_nil() {
-            residuals += 1;
             let rule = verifier(VerifierName::RRS, problem).ok()?;
-            let tuple = vec![draft.support()[0] as u32; problem.drafts()];
+            let tuple = vec![positive(&q).next()?.0 as u32; problem.drafts()];
             let law = rule.conditional_exact(&tuple)?;
             let expected: Vec<Rational> = rest(&factor).iter().map(|rest| rest / &left).collect();
-            finding.require(law.residual[..] == expected, || {
-                format!("{}: the residual differs", describe(problem))
-            });
+            let same = law.residual[..] == expected;
+            finding.require(same, || "the residual differs".to_owned());
         }
         Some(())
     });
-    finding.count("residuals", residuals);
 }
 
-/// Q of the first laws on all subsets, each against that of the last: counts the sets, and
-/// where it is smaller.
-fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64; 2]) {
+/// Q of the first laws on all subsets, each against that of the last.
+fn never_above(finding: &mut Finding, laws: &[&Problem], mut seen: impl FnMut(&mut Finding, bool)) {
     let Some((last, laws)) = laws.split_last() else {
         return;
     };
@@ -507,8 +459,7 @@ fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64
         let most = last.scheme().inside_exact(&set);
         for law in laws {
             let inside = law.scheme().inside_exact(&set);
-            *sets += 1;
-            *less += u64::from(inside < most);
+            seen(finding, inside < most);
             finding.require(inside <= most, || {
                 format!("{} at {set:?}: {inside} > {most}", describe(law))
             });
@@ -520,64 +471,53 @@ fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64
 fn never_above_if(finding: &mut Finding, name: &'static str, holds: bool, laws: [&Problem; 2]) {
     finding.text(name, if holds { "yes" } else { "no" });
     if holds {
-        never_above(finding, &laws, &mut [0; 2]);
+        never_above(finding, &laws, |_, _| ());
     }
 }
 
 /// Random draws that straddle once, with other laws of the same q: Q of the last is never below, and
-/// its optimum never above that of the others. How many there are, on how many sets Q is smaller of
-/// how many, and how many optima are larger.
+/// its optimum never above that of the others. Counts the sets, on how many Q is smaller, and how many
+/// optima are larger.
 fn dominated(
     finding: &mut Finding,
-    seed: u64,
-    count: usize,
+    (seed, count): (u64, usize),
+    [sets, better]: [&'static str; 2],
     others: impl Fn(&mut Finding, &Problem) -> Option<Vec<Problem>>,
-) -> [u64; 4] {
-    let ([mut pairs, mut better], mut counts) = ([0; 2], [0; 2]);
-    for own in &mixed(&mut Family::new(seed), count, 7, once) {
-        let Some(others) = others(finding, own) else {
-            continue;
-        };
-        pairs += 1;
+) {
+    let problems = mixed(&mut Family::new(seed), count, 7, once);
+    each(finding, "problems", &problems, |finding, own| {
+        let others = others(finding, own)?;
         let laws: Vec<&Problem> = std::iter::once(own).chain(&others).collect();
-        never_above(finding, &laws, &mut counts);
+        never_above(finding, &laws, |finding, is_less| {
+            finding.add(sets, 1);
+            finding.tally("of them strictly", is_less);
+        });
         let optima: Vec<Rational> = laws.iter().map(|law| optimum(law)).collect();
-        let Some((least, optima)) = optima.split_last() else {
-            continue;
-        };
-        for (alpha, law) in optima.iter().zip(&laws) {
-            better += u64::from(alpha > least);
-            finding.require(alpha >= least, || {
-                format!("{}: {alpha} < {least}", describe(law))
-            });
+        let (least, optima) = optima.split_last()?;
+        for alpha in optima {
+            finding.tally(better, alpha > least);
+            finding.at_most("the optimum of the last", least, alpha);
         }
-    }
-    finding.enough(pairs == count as u64, "problems");
-    [pairs, counts[0], counts[1], better]
+        Some(())
+    });
 }
 
 fn dominates_iid(finding: &mut Finding) {
-    let [pairs, sets, strict, better] = dominated(finding, 905, 400, |_, own| {
+    let names = ["sets, of both laws", "optima strictly above, of both laws"];
+    dominated(finding, (905, 400), names, |_, own| {
         Some(vec![under(own, apart)?, under(own, WithReplacement::new)?])
     });
-    finding.count("problems", pairs);
-    finding.count("sets, of both laws", sets);
-    finding.count("of them strictly", strict);
-    finding.count("optima strictly above, of both laws", better);
 }
 
 fn once_dominates(finding: &mut Finding) {
-    let [pairs, sets, strict, better] = dominated(finding, 906, 500, |finding, own| {
+    let names = ["sets", "optima strictly above"];
+    dominated(finding, (906, 500), names, |finding, own| {
         own.scheme().for_each_tuple_exact(&mut |tuple, _| {
             let differ = specgap_core::coupling::distinct(tuple).len() == tuple.len();
-            finding.require(differ, || format!("{}: {tuple:?}", describe(own)));
+            finding.require(differ, || format!("{tuple:?}"));
         });
         Some(vec![under(own, apart)?])
     });
-    finding.count("problems", pairs);
-    finding.count("sets", sets);
-    finding.count("of them strictly", strict);
-    finding.count("optima strictly above", better);
 }
 
 /// min(1, c q) that sums to n, by raising c until so many tokens are full; all of a support that
@@ -600,9 +540,7 @@ fn inclusion(draft: &Draft, drafts: usize) -> Vec<Rational> {
 }
 
 fn ceiling(finding: &mut Finding) {
-    let mut family = Family::new(907);
-    let problems = mixed(&mut family, 600, 6, once);
-    let mut reached = 0;
+    let problems = mixed(&mut Family::new(907), 600, 6, once);
     each(finding, "problems", &problems, |finding, problem| {
         let (draft, strata) = (problem.scheme().draft()?, under(problem, apart)?);
         let target = Rational::row(problem.target());
@@ -615,16 +553,12 @@ fn ceiling(finding: &mut Finding) {
             specgap_number::distribution::ratio(&sum, &law.total)
         };
         for (token, pi) in pi.iter().enumerate() {
-            let drafted = mass(&|set| set.contains(&(token as u32)));
-            finding.same(&drafted, pi, || {
-                format!("{}, token {token}", describe(problem))
-            });
+            finding.equal(&mass(&|set| set.contains(&(token as u32))), pi);
         }
-        let most: Rational = target.iter().zip(&pi).map(|(p, pi)| p.smaller(pi)).sum();
+        let most = overlap(&target, &pi);
         let alpha = optimum(problem);
-        finding.require(alpha <= most && optimum(&strata) <= most, || {
-            format!("{}: above {most}", describe(problem))
-        });
+        finding.at_most("alpha*", &alpha, &most);
+        finding.at_most("alpha* of strata", &optimum(&strata), &most);
         let scarce = |token: u32| target[token as usize] >= pi[token as usize];
         let among = |set: &[u32]| set.iter().filter(|&&token| scarce(token)).count();
         let condition = law.sets.iter().all(|set| among(set) < 2)
@@ -636,48 +570,41 @@ fn ceiling(finding: &mut Finding) {
                 let wanted: Rational = others.iter().map(|&token| &target[token]).sum();
                 mass(&|set| among(set) == 0 && hit(set)) >= wanted
             });
-        finding.same(condition, alpha == most, || {
-            format!("{}: {alpha} of {most}, condition", describe(problem))
+        let attains = alpha == most;
+        finding.require(condition == attains, || {
+            format!("{alpha} of {most}: {condition}")
         });
-        reached += u64::from(condition);
+        finding.tally("of them at the ceiling", condition);
         Some(())
     });
-    finding.count("of them at the ceiling", reached);
 }
 
 fn level_of_once(finding: &mut Finding) {
-    let mut family = Family::new(908);
-    let (mut straddled, mut worst) = (0, 0.0f64);
-    let problems = mixed(&mut family, 400, 7, once);
+    let mut worst = 0.0f64;
+    let problems = mixed(&mut Family::new(908), 400, 7, once);
     each(finding, "problems", &problems, |finding, problem| {
         let passes = adaptive(problem, Straddle::Once)?;
-        let straddlers = passes.strata().straddlers();
-        straddled += u64::from(straddlers.iter().any(Option::is_some));
+        let straddles = passes.strata().straddlers().iter().any(Option::is_some);
+        finding.tally("of them with straddling tokens", straddles);
         let alpha = optimum(problem);
         let (inside, width) = enclosed(&passes, &alpha);
         let short = round_nearest(&alpha) - passes.acceptance_rate().value();
         finding.require(inside && width <= 1e-4 && short <= 1e-4, || {
-            format!(
-                "{}: {short:e} below {alpha}, open by {width:e}",
-                describe(problem)
-            )
+            format!("{short:e} below {alpha}, open by {width:e}")
         });
         worst = worst.max(short);
         Some(())
     });
-    finding.count("of them with straddling tokens", straddled);
     finding.number("largest distance", worst);
 }
 
 fn level_of_independent(finding: &mut Finding) {
-    let mut family = Family::new(913);
-    let (mut attained, mut worst) = (0, 0.0f64);
-    let mut problems = family.problems(SchemeName::PRODUCT, 300, 6, 4);
+    let mut worst = 0.0f64;
+    let mut problems = Family::new(913).problems(SchemeName::PRODUCT, 300, 6, 4);
     // problems/refuted/straddled-strata-not-reached.toml, as independent rows.
-    let [first, second] =
-        [[0, 4, 3, 0], [2, 0, 1, 4]].map(|row| Draft::from_rationals(fractions(&row)));
+    let rows = [[0, 4, 3, 0], [2, 0, 1, 4]].map(|row| Draft::from_rationals(fractions(&row)));
     let target = Target::from_rationals(fractions(&[2, 2, 1, 0]));
-    if let (Ok(first), Ok(second), Ok(target)) = (first, second, target) {
+    if let ([Ok(first), Ok(second)], Ok(target)) = (rows, target) {
         let law = Product::new(vec![first, second]);
         problems.extend(law.and_then(|law| Problem::new("strata", target, law).ok()));
     }
@@ -687,13 +614,12 @@ fn level_of_independent(finding: &mut Finding) {
         let short = round_nearest(&alpha) - rate.value();
         let least = bound(problem, &rule.held())?;
         finding.require(least >= alpha && short.abs() <= 1e-4, || {
-            format!("{}: {short:e} below {alpha}", describe(problem))
+            format!("{short:e} below {alpha}")
         });
-        attained += u64::from(least == alpha);
+        finding.tally("of them with a set that attains alpha*", least == alpha);
         worst = worst.max(short);
         Some(())
     });
-    finding.count("of them with a set that attains alpha*", attained);
     finding.number("largest distance", worst);
 }
 
@@ -809,9 +735,9 @@ fn any_pairs(family: &mut Family, count: usize) -> Vec<Problem> {
     let pairs = || (0..vocab).flat_map(move |y| (0..y).map(move |x| vec![x, y]));
     let mut problems = Vec::with_capacity(count);
     while problems.len() < count {
-        let weights = family.weights(pairs().count());
+        let weights = family.row(pairs().count());
         let p = Target::from_rationals(fractions(&family.positive_weights(vocab as usize)));
-        let law = TupleProbabilities::from_rationals(fractions(&weights))
+        let law = TupleProbabilities::from_rationals(weights)
             .map(|law| Explicit::new(vocab as usize, 2, pairs().collect(), law));
         if let (Ok(p), Ok(Ok(law))) = (p, law) {
             problems.extend(Problem::new("random", p, law));
@@ -827,13 +753,13 @@ fn level_of_sequential(finding: &mut Finding) {
         mixed(&mut family, 300, 6, WithoutReplacement::new),
         mixed(&mut family, 300, 6, DistinctConditioned::new),
     ] {
-        for problem in &problems {
+        over(finding, &problems, |finding, problem| {
             let short = falls_short(problem);
             worst = worst.max(short);
-            finding.require((-1e-12..=CLOSE).contains(&short), || {
-                format!("{}: {short:e} below alpha*", describe(problem))
-            });
-        }
+            let is_close = (-1e-12..=CLOSE).contains(&short);
+            finding.require(is_close, || format!("{short:e} below alpha*"));
+            Some(())
+        });
     }
     finding.count("problems a law", 300);
     finding.number("largest distance", worst);
@@ -843,9 +769,7 @@ fn level_of_sequential(finding: &mut Finding) {
     finding.count("any laws of pairs", pairs.len() as u64);
     finding.count("of them further below", misses as u64);
     finding.number("by up to", distances.into_iter().fold(0.0, f64::max));
-    finding.require(misses > 0, || {
-        "no law is told from an optimal one".to_owned()
-    });
+    finding.enough(&["of them further below"], 0);
 }
 
 fn rrs_wo_three_quarters(finding: &mut Finding) {
@@ -863,13 +787,12 @@ fn rrs_wo_three_quarters(finding: &mut Finding) {
         Some(ratio)
     };
     let (mut tried, mut stepped) = (0, 0);
-    for drafts in [2, 3] {
+    for (drafts, name) in [(2, "lowest ratio for n = 2"), (3, "for n = 3")] {
         let mut lowest = Rational::one();
         for _ in 0..6 {
             let mut best: Option<(Rational, [Vec<u64>; 2])> = None;
             for _ in 0..30 {
-                let vocab = drafts + 1;
-                let rows = [family.weights(vocab), family.weights(vocab)];
+                let rows = [(); 2].map(|()| family.weights(drafts + 1));
                 let Some(found) = ratio(finding, &rows, drafts) else {
                     continue;
                 };
@@ -902,27 +825,16 @@ fn rrs_wo_three_quarters(finding: &mut Finding) {
             }
             lowest = lowest.min(least);
         }
-        let name = if drafts == 2 {
-            "lowest ratio for n = 2"
-        } else {
-            "for n = 3"
-        };
         finding.number(name, round_nearest(&lowest));
     }
     finding.count("random problems", tried);
     finding.count("steps downhill", stepped);
-    finding.require(tried > 200, || "too few problems".to_owned());
+    finding.enough(&["random problems"], 200);
 }
 
-fn certain_not_monotone(finding: &mut Finding) {
-    let texts = [
-        problem!("refuted/certain-not-monotone-one"),
-        problem!("refuted/certain-not-monotone-none"),
-    ];
-    let names = ["alpha* with a certain token", "alpha* without"];
-    let Some([(one, _), (none, _)]) = shipped_optima(finding, texts, names) else {
-        return;
-    };
+fn certain_not_monotone(finding: &mut Finding, [one, none]: [Problem; 2]) {
+    finding.optimum("alpha* with a certain token", &one);
+    finding.optimum("alpha* without", &none);
     // The second law is of the first one's q: of 4 drafts a share of q(x) is x in the mean.
     let mut shares = vec![Rational::zero(); none.vocab()];
     none.scheme().for_each_tuple_exact(&mut |tuple, mass| {
@@ -930,29 +842,18 @@ fn certain_not_monotone(finding: &mut Finding) {
             shares[token as usize] += mass / whole(4);
         }
     });
-    let draft = one.scheme().draft().map(|q| Rational::row(q));
-    let same = draft == Some(shares);
+    let same = rows(&one).is_some_and(|[_, q]| q == shares);
     for (name, problem) in [("Q({0, 1, 4, 5}) with it", &one), ("without", &none)] {
         let inside = problem.scheme().inside_exact(&[0, 1, 4, 5]);
         finding.fraction(name, &inside);
     }
-    never_above_if(
-        finding,
-        "drafts of both in proportion to one q",
-        same,
-        [&one, &none],
-    );
+    let name = "drafts of both in proportion to one q";
+    never_above_if(finding, name, same, [&one, &none]);
 }
 
-fn strata_not_undominated(finding: &mut Finding) {
-    let texts = [
-        problem!("refuted/strata-not-undominated-independent"),
-        problem!("refuted/strata-not-undominated-sequential"),
-    ];
-    let names = ["alpha* of independent strata", "alpha* of sequential draws"];
-    let Some([(strata, _), (sequential, _)]) = shipped_optima(finding, texts, names) else {
-        return;
-    };
+fn strata_not_undominated(finding: &mut Finding, [strata, sequential]: [Problem; 2]) {
+    finding.optimum("alpha* of independent strata", &strata);
+    finding.optimum("alpha* of sequential draws", &sequential);
     let (mut above, mut below) = (0, 0);
     for set in subsets(strata.vocab()) {
         let [a, b] = [&strata, &sequential].map(|law| law.scheme().inside_exact(&set));
@@ -962,20 +863,17 @@ fn strata_not_undominated(finding: &mut Finding) {
     finding.count("sets where Q of sequential draws is larger", above);
     finding.count("sets where it is smaller", below);
     finding.require(above > 0 || below == 0, || {
-        format!(
-            "{}: sequential draws are better for every target",
-            describe(&strata)
-        )
+        let name = describe(&strata);
+        format!("{name}: sequential draws are better for every target")
     });
 }
 
 /// Returns what is accepted where tokens run one after the other by falling p/q, each through all
 /// drafts to the end; tokens of one ratio together.
 fn by_thresholds(problem: &Problem) -> Option<Rational> {
-    let draft = problem.scheme().draft()?;
-    let (p, q) = (Rational::row(problem.target()), Rational::row(draft));
+    let [p, q] = rows(problem)?;
     let ratio = |token: usize| &p[token] / &q[token];
-    let mut tokens = draft.support();
+    let mut tokens: Vec<usize> = positive(&q).map(|(token, _)| token).collect();
     tokens.sort_by_key(|&token| std::cmp::Reverse(ratio(token)));
     let mut left = p.clone();
     // Of each draft, what no pass took.
@@ -996,58 +894,48 @@ fn by_thresholds(problem: &Problem) -> Option<Rational> {
     Some(rest.iter().product::<Rational>().complement())
 }
 
-fn thresholds_not_optimal(finding: &mut Finding) {
-    let text = problem!("refuted/thresholds-not-optimal");
-    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
-        return;
-    };
+fn thresholds_not_optimal(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let alpha = finding.optimum("alpha*", &problem);
     let accepted = by_thresholds(&problem).unwrap_or_else(|| alpha.clone());
     finding.fraction("accepted by thresholds", &accepted);
     finding.require(accepted >= alpha, || {
         format!("{}: {accepted} of {alpha}", describe(&problem))
     });
-    let mut family = Family::new(911);
-    let (mut below, mut most) = (0, 0.0f64);
-    let problems = mixed(&mut family, 300, 6, WithReplacement::new);
+    let mut most = 0.0f64;
+    let problems = mixed(&mut Family::new(911), 300, 6, WithReplacement::new);
+    finding.count("random problems", problems.len() as u64);
     for problem in &problems {
         let short = by_thresholds(problem).map(|accepted| optimum(problem) - accepted);
         let short = round_nearest(&short.unwrap_or_default());
-        below += u64::from(short > 0.0);
+        finding.tally("of them below alpha*", short > 0.0);
         most = most.max(short);
     }
-    finding.count("random problems", problems.len() as u64);
-    finding.count("of them below alpha*", below);
     finding.number("below by up to", most);
 }
 
-fn fixed_levels(finding: &mut Finding) {
-    let text = problem!("refuted/fixed-levels-do-not-converge");
-    let Some([problem]) = finding.shipped([text]) else {
-        return;
-    };
+fn fixed_levels(finding: &mut Finding, [problem]: [Problem; 1]) {
     let alpha = round_nearest(&optimum(&problem));
     // From the last stratum to the first: {1, 3}, then {0, 2}.
     let order = [1, 3, 0, 2];
-    let loss = |count: u32| {
+    let [coarse, _, fine] = [
+        (1024, "1,024 levels lose"),
+        (1000, "1,000 lose"),
+        (16_000, "16,000 lose"),
+    ]
+    .map(|(count, name)| {
         let mut clocks = Clocks::new(&problem);
         for level in (0..count).rev() {
             clocks.pass(f64::from(level) / f64::from(count), &order);
         }
-        alpha - clocks.accepted()
-    };
-    let losses = [loss(1024), loss(1000), loss(16_000)];
-    let follows = alpha - Clocks::new(&problem).follow(1e-3);
-    let names = ["1,024 levels lose", "1,000 lose", "16,000 lose"];
-    for (name, loss) in names.into_iter().zip(losses) {
+        let loss = alpha - clocks.accepted();
         finding.text(name, format!("{:.4}", loss.abs()));
-    }
-    finding.text(
-        "levels that follow the ratio lose",
-        format!("{:.4}", follows.abs()),
-    );
+        loss
+    });
+    let follows = (alpha - Clocks::new(&problem).follow(1e-3)).abs();
+    finding.text("levels that follow the ratio lose", format!("{follows:.4}"));
     // Sixteen times finer, and further away.
-    finding.require(losses[2] <= losses[0] + 1e-4, || {
-        format!("product, n = 2: 16,000 levels lose {:.4}", losses[2])
+    finding.require(fine <= coarse + 1e-4, || {
+        format!("product, n = 2: 16,000 levels lose {fine:.4}")
     });
 }
 
@@ -1077,17 +965,10 @@ fn madow(q: &[Rational], drafts: usize) -> Vec<(Vec<usize>, Rational)> {
         .collect()
 }
 
-fn madow_not_dominating(finding: &mut Finding) {
-    let texts = [
-        problem!("refuted/madow-not-dominating-madow"),
-        problem!("refuted/madow-not-dominating-iid"),
-    ];
-    let names = ["alpha* of Madow's draws", "alpha* of i.i.d. drafts"];
-    let Some([(systematic, _), (iid, _)]) = shipped_optima(finding, texts, names) else {
-        return;
-    };
-    let q = iid.scheme().draft().map(|q| Rational::row(q));
-    let q = q.unwrap_or_default();
+fn madow_not_dominating(finding: &mut Finding, [systematic, iid]: [Problem; 2]) {
+    finding.optimum("alpha* of Madow's draws", &systematic);
+    finding.optimum("alpha* of i.i.d. drafts", &iid);
+    let q = rows(&iid).map(|[_, q]| q).unwrap_or_default();
     let inside = |law: &[(Vec<usize>, Rational)], set: &[usize]| -> Rational {
         let draws = law.iter();
         let whole = draws.filter(|(draw, _)| draw.iter().all(|token| set.contains(token)));
@@ -1096,20 +977,15 @@ fn madow_not_dominating(finding: &mut Finding) {
     let law = madow(&q, 2);
     let same =
         subsets(q.len()).all(|set| inside(&law, &set) == systematic.scheme().inside_exact(&set));
-    never_above_if(
-        finding,
-        "the shipped draws are Madow's",
-        same,
-        [&systematic, &iid],
-    );
+    let name = "the shipped draws are Madow's";
+    never_above_if(finding, name, same, [&systematic, &iid]);
     // How often it fails.
     let mut family = Family::new(912);
     let (mut tried, mut fails) = (0, 0);
     while tried < 300 {
         let (vocab, drafts) = (family.between(3, 6), family.between(2, 3));
         let q = fractions(&family.positive_weights(vocab));
-        let full = Rational::new(1.into(), drafts.into());
-        if q.iter().any(|mass| *mass > full) {
+        if q.iter().any(|mass| *mass > part(1, drafts)) {
             continue;
         }
         tried += 1;
@@ -1123,11 +999,8 @@ fn madow_not_dominating(finding: &mut Finding) {
     finding.count("of them with a set where it fails", fails);
 }
 
-fn straddled_strata(finding: &mut Finding) {
-    let text = problem!("refuted/straddled-strata-not-reached");
-    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
-        return;
-    };
+fn straddled_strata(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let alpha = finding.optimum("alpha*", &problem);
     let four = summed(finding, &problem, VerifierName::LEVEL_4).unwrap_or_default();
     finding.fraction("level-4", &four);
     let Some(passes) = adaptive(&problem, Straddle::Independent) else {
@@ -1143,29 +1016,21 @@ fn straddled_strata(finding: &mut Finding) {
 /// The level rule's first token, x, runs alone until its ratio meets the largest of tokens that
 /// are never drafted with it, which stay. Where every set that attains alpha\* holds x, what it
 /// gives out of draws that touch the complement is lost (`docs/theory/level-rule.md`, Lemma 0).
-fn universal(finding: &mut Finding) {
-    let text = problem!("refuted/level-not-universal");
-    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
-        return;
-    };
+fn universal(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let alpha = finding.optimum("alpha*", &problem);
     let vocab = problem.vocab();
     let target = problem.target().exact();
     let mut law: Vec<(Vec<usize>, Rational)> = Vec::new();
     problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
-        law.push((
-            tuple.iter().map(|&token| token as usize).collect(),
-            mass.clone(),
-        ));
+        let tuple = tuple.iter().map(|&token| token as usize);
+        law.push((tuple.collect(), mass.clone()));
     });
     let drafted = |holds: &dyn Fn(&[usize]) -> bool| -> Rational {
         let draws = law.iter().filter(|(draw, _)| holds(draw));
         draws.map(|(_, mass)| mass).sum()
     };
     let minimisers: Vec<Vec<usize>> = subsets(vocab)
-        .filter(|set| {
-            let inside = problem.scheme().inside_exact(set);
-            Rational::one() + target.mass(set) - inside == alpha
-        })
+        .filter(|set| bound(&problem, set).as_ref() == Some(&alpha))
         .collect();
     let included = |x: usize| drafted(&|draw| draw.contains(&x));
     let ratio = |x: usize| match included(x) {
@@ -1206,11 +1071,8 @@ fn universal(finding: &mut Finding) {
     });
 }
 
-fn slots_apart(finding: &mut Finding) {
-    let text = problem!("refuted/slots-apart-below-three-quarters");
-    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
-        return;
-    };
+fn slots_apart(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let alpha = finding.optimum("alpha*", &problem);
     let Some(four) = summed(finding, &problem, VerifierName::LEVEL_4) else {
         return;
     };

@@ -3,11 +3,11 @@
 use super::Finding;
 use super::claim::claims;
 use super::family::{Family, describe, drafting, optimum, under, whole};
-use num_traits::Zero;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{WithReplacement, WithoutReplacement};
-use specgap_core::verifier::{VerifierName, verifier};
+use specgap_core::verifier::{VerifierName, output_law_exact, verifier};
 use specgap_number::distribution::Rational;
+use specgap_number::number::Number;
 
 claims! {
     holds "truncated-bounds" by bounds,
@@ -37,77 +37,59 @@ fn pair(p: &[Rational], q: &[Rational], drafts: usize) -> Option<[Problem; 2]> {
 
 fn bounds(finding: &mut Finding) {
     let mut family = Family::new(951);
-    let (mut rows, mut wide) = (0u64, 0u64);
-    while rows < 150 {
+    while finding.counted("rows") < 150 {
         let (listed, others) = (family.between(1, 3), family.between(1, 3));
         let drafts = family.between(1, 3.min(listed + 1));
         let [p, q] = family.rows(listed + others);
         let (p_listed, p_rest) = p.split_at(listed);
         let (q_listed, q_rest) = q.split_at(listed);
-        let (a, b): (Rational, Rational) = (p_rest.iter().sum(), q_rest.iter().sum());
-        let with = |listed: &[Rational], more: Vec<Rational>| [listed.to_vec(), more].concat();
-        let one = pair(
-            &with(p_listed, vec![a.clone()]),
-            &with(q_listed, vec![b.clone()]),
-            drafts,
-        );
-        let share = &b / whole(others);
+        let [a, b] = [p_rest, q_rest].map(Rational::total);
+        let with = |p: &[Rational], q: &[Rational]| {
+            pair(&[p_listed, p].concat(), &[q_listed, q].concat(), drafts)
+        };
         let mut apart_p = vec![Rational::zero(); others + 1];
-        let mut apart_q = vec![share; others + 1];
-        (apart_p[0], apart_q[0]) = (a, Rational::zero());
-        let apart = pair(&with(p_listed, apart_p), &with(q_listed, apart_q), drafts);
-        let (Some(full), Some(one), Some(apart)) = (pair(&p, &q, drafts), one, apart) else {
+        let mut apart_q = vec![&b / whole(others); others + 1];
+        (apart_p[0], apart_q[0]) = (a.clone(), Rational::zero());
+        let rows = [
+            with(&apart_p, &apart_q),
+            with(p_rest, q_rest),
+            with(&[a], &[b]),
+        ];
+        let [Some(apart), Some(full), Some(one)] = rows else {
             continue;
         };
-        rows += 1;
+        finding.add("rows", 1);
         for ((full, one), apart) in full.iter().zip(&one).zip(&apart) {
             let (lower, value, upper) = (optimum(apart), optimum(full), optimum(one));
-            wide += u64::from(lower < upper);
+            finding.tally("bounds that differ", lower < upper);
             finding.require(lower <= value && value <= upper, || {
-                format!(
-                    "{}, {listed} listed: {value} is not in [{lower}, {upper}]",
-                    describe(full)
-                )
+                let name = describe(full);
+                format!("{name}, {listed} listed: {value} is not in [{lower}, {upper}]")
             });
         }
     }
-    finding.count("rows", rows);
-    finding.count("bounds that differ", wide);
 }
 
 fn rejection(finding: &mut Finding) {
     let mut family = Family::new(952);
-    let (mut pairs, mut above) = (0u64, 0u64);
-    while pairs < 150 {
+    while finding.counted("pairs") < 150 {
         let vocab = family.between(2, 5);
         let drafts = family.between(1, 3.min(vocab));
         let [p, q] = family.rows(vocab);
         let Some([iid, sequential]) = pair(&p, &q, drafts) else {
             continue;
         };
-        let rate = |problem: &Problem, name: VerifierName| {
-            let acceptance = verifier(name, problem).ok()?.acceptance();
-            acceptance.membership.rational().cloned()
-        };
-        // Rates of rules are exact at this size.
-        let rates = (rate(&iid, VerifierName::RRS), exact_rrs_wo(&sequential));
-        let (Some(with), Some(without)) = rates else {
-            finding.require(false, || format!("{}: no exact rate", describe(&iid)));
-            continue;
-        };
-        pairs += 1;
-        above += u64::from(without > with);
-        finding.require(without >= with, || {
-            format!("{}: {without} is below {with}", describe(&iid))
+        let name = || describe(&iid);
+        finding.about(name, |finding| {
+            finding.add("pairs", 1);
+            // Rates of rules are exact at this size.
+            let with = verifier(VerifierName::RRS, &iid).ok()?.acceptance();
+            let rule = verifier(VerifierName::RRS_WO, &sequential).ok()?;
+            let without = output_law_exact(&*rule, sequential.scheme())?.algorithmic;
+            let with = with.membership.rational()?;
+            finding.at_most("i.i.d. drafts", with, &without);
+            finding.tally("pairs where it accepts more", without > *with);
+            Some(())
         });
     }
-    finding.count("pairs", pairs);
-    finding.count("pairs where it accepts more", above);
-}
-
-/// The acceptance of `rrs-wo`, summed over its tuples.
-fn exact_rrs_wo(problem: &Problem) -> Option<Rational> {
-    let rule = verifier(VerifierName::RRS_WO, problem).ok()?;
-    let law = specgap_core::verifier::output_law_exact(&*rule, problem.scheme())?;
-    Some(law.algorithmic)
 }

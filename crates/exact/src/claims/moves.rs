@@ -2,12 +2,13 @@
 
 use super::Finding;
 use super::blocks::trees;
-use super::claim::{claims, problem};
-use super::family::{Family, shipped_optima};
+use super::claim::claims;
+use super::family::Family;
 use super::scores::{is_in, mass, minimisers, values};
 use crate::block::DrawnTrees;
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use num_bigint::{BigInt, BigUint};
+use specgap_core::problem::Problem;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, TokenTree};
 use specgap_number::distribution::{Rational, integer_weights};
@@ -32,7 +33,7 @@ claims! {
         every local minimum is global; that L steps from 0 end at the optimum of the \
         transport; and that a step gains P(A) less the chance that all blocks of largest tau - u \
         are in A.";
-    refuted "single-token-moves" by single_tokens,
+    refuted "single-token-moves" of single_tokens,
         in ["refuted/single-token-moves.toml"]
         "a set of tokens H is best for P - Q if no single token, added or taken away, \
         lowers it",
@@ -81,10 +82,7 @@ impl Prices {
     fn value(&self, prices: &[i64]) -> BigInt {
         let paid = self.target.iter().zip(prices).map(|(p, price)| p * price);
         let left = self.trees.iter().map(|(shared, mass)| {
-            let gains = shared
-                .iter()
-                .zip(prices)
-                .map(|(shared, price)| shared - price);
+            let gains = shared.iter().zip(prices).map(|(shared, u)| shared - u);
             mass * gains.max().unwrap_or(0)
         });
         paid.chain(left).sum()
@@ -92,11 +90,8 @@ impl Prices {
 
     /// P(A) less the probability that all blocks of the largest tau - u lie in A.
     fn step(&self, prices: &[i64], raised: usize) -> BigInt {
-        let members = self.target.iter().enumerate();
-        let members = members
-            .filter(|(block, _)| is_in(raised, *block))
-            .map(|(_, p)| p);
-        let held: BigInt = members.sum();
+        let members = (0..self.blocks()).filter(|&block| is_in(raised, block));
+        let held: BigInt = members.map(|block| &self.target[block]).sum();
         let inside = self.trees.iter().filter(|(shared, _)| {
             let gain = |block: usize| shared[block] - prices[block];
             let most = (0..shared.len()).map(gain).max();
@@ -142,21 +137,24 @@ fn shifted(u: &[i64], v: &[i64], shift: i64) -> [Vec<i64>; 2] {
 /// The laws that are looked at: paths, and trees of several shapes.
 fn laws() -> Vec<Prices> {
     let mut all = Vec::new();
+    let mut add =
+        |tree: &TokenTree<Rational>, shape: Option<DraftTree>, law, best: Option<Rational>| {
+            if let Some(drawn) = shape.and_then(|shape| DrawnTrees::new(tree, &shape, law)) {
+                let best = best.or_else(|| drawn.optimum(tree)?.ok());
+                all.push(Prices::new(tree, &drawn, best));
+            }
+        };
     for (index, problem) in trees(1801, 48).iter().enumerate() {
         let tree = TokenTree::<Rational>::new(problem);
         let drafts = 1 + index % 3;
-        let Ok(shape) = DraftTree::of_paths(drafts, tree.length()) else {
-            continue;
-        };
         // Nine blocks and three paths are many sets.
         if tree.width(tree.length()) > 8 && drafts > 2 {
             continue;
         }
+        let shape = DraftTree::of_paths(drafts, tree.length()).ok();
         let best = path_optimum(&tree, drafts, MOST_WORK);
         let best = (best.lower == best.upper).then_some(best.upper);
-        if let Some(drawn) = DrawnTrees::new(&tree, &shape, SchemeName::WITH_REPLACEMENT) {
-            all.push(Prices::new(&tree, &drawn, best));
-        }
+        add(&tree, shape, SchemeName::WITH_REPLACEMENT, best);
     }
     for (index, problem) in trees(1802, 48).iter().enumerate() {
         let tree = TokenTree::<Rational>::new(problem);
@@ -165,43 +163,22 @@ fn laws() -> Vec<Prices> {
             2 => ["[[0],[1],[0,0]]", "[[0],[1],[0,0],[0,1],[1,0]]"][index % 2],
             _ => "[[0],[1],[0,0],[1,0],[0,0,0]]",
         };
-        let Ok(shape) = DraftTree::from_json(name) else {
-            continue;
-        };
-        let Some(drawn) = DrawnTrees::new(&tree, &shape, SchemeName::WITHOUT_REPLACEMENT) else {
-            continue;
-        };
-        let best = drawn.optimum(&tree).and_then(Result::ok);
-        all.push(Prices::new(&tree, &drawn, best));
+        let shape = DraftTree::from_json(name).ok();
+        add(&tree, shape, SchemeName::WITHOUT_REPLACEMENT, None);
     }
     all
 }
 
-#[derive(Default)]
-struct Seen {
-    pairs: u64,
-    strict: u64,
-    local: u64,
-    steps: u64,
-    early: u64,
-}
-
 /// All prices of a few blocks.
-fn check_all_prices(finding: &mut Finding, seen: &mut Seen, law: &Prices, name: &str) {
+fn check_all_prices(finding: &mut Finding, law: &Prices) {
     let (blocks, side) = (law.blocks(), law.length as usize + 2);
-    let at = |mut index: usize| -> Vec<i64> {
-        let mut digit = || {
-            let digit = index % side;
-            index /= side;
-            digit as i64
-        };
-        (0..blocks).map(|_| digit()).collect()
+    let at = |index: usize| -> Vec<i64> {
+        let digit = |block: usize| (index / side.pow(block as u32) % side) as i64;
+        (0..blocks).map(digit).collect()
     };
     let place = |prices: &[i64]| {
-        prices
-            .iter()
-            .rev()
-            .fold(0, |sum, digit| sum * side + *digit as usize)
+        let digits = prices.iter().rev();
+        digits.fold(0, |sum, digit| sum * side + *digit as usize)
     };
     let count = side.pow(blocks as u32);
     let table: Vec<BigInt> = (0..count).map(|index| law.value(&at(index))).collect();
@@ -212,56 +189,60 @@ fn check_all_prices(finding: &mut Finding, seen: &mut Seen, law: &Prices, name: 
         .collect();
     for u in &inner {
         let all = (1usize << blocks) - 1;
-        finding.same(value(u), value(&up(u, all)), || {
-            format!("{name}: {u:?}, + 1")
-        });
+        finding.same(value(u), value(&up(u, all)), || format!("{u:?}, + 1"));
         let is_local = (1..all).all(|raised| value(&up(u, raised)) >= value(u));
-        seen.local += u64::from(is_local);
+        finding.tally(LOCAL, is_local);
         finding.require(is_local == law.is_optimum(value(u)), || {
-            format!("{name}: at {u:?} no step improves: {is_local}")
+            format!("at {u:?} no step improves: {is_local}")
         });
         for v in &inner {
             for shift in 0..law.length {
                 let [high, low] = shifted(u, v, shift).map(|prices| value(&prices));
-                let (before, after) = (value(u) + value(v), high + low);
-                seen.pairs += 1;
-                seen.strict += u64::from(before > after);
-                finding.require(before >= after, || {
-                    format!("{name}: {u:?} and {v:?}, shift {shift}: {before} and {after}")
-                });
+                let sums = [value(u) + value(v), high + low];
+                see_pair(finding, (u, v, shift), sums);
             }
         }
     }
 }
 
+const PAIRS: &str = "pairs of prices and shifts";
+const STRICTLY: &str = "of them strictly";
+const LOCAL: &str = "local minima, all of them global";
+
+/// Requires the inequality of a pair of prices.
+fn see_pair(finding: &mut Finding, (u, v, shift): (&[i64], &[i64], i64), sums: [BigInt; 2]) {
+    let [before, after] = sums;
+    finding.add(PAIRS, 1);
+    finding.tally(STRICTLY, before > after);
+    finding.require(before >= after, || {
+        format!("{u:?} and {v:?}, shift {shift}: {before} and {after}")
+    });
+}
+
 /// Steps from a price: that each gains what is said of it, and where they end.
-fn check_steps(finding: &mut Finding, seen: &mut Seen, law: &Prices, name: &str) {
+fn check_steps(finding: &mut Finding, law: &Prices) {
     let mut prices = vec![0; law.blocks()];
     for step in 0..law.length {
         let before = law.value(&prices);
         for raised in [1, 2, 5, (1 << law.blocks()) - 2] {
             let gained = law.value(&up(&prices, raised)) - &before;
-            let name = || format!("{name}: from {prices:?} by {raised:b}");
+            let name = || format!("from {prices:?} by {raised:b}");
             finding.same(gained, law.step(&prices, raised), name);
         }
         let (value, moved) = law.best_step(&prices);
-        seen.steps += 1;
-        seen.early += u64::from(step + 1 < law.length && law.is_optimum(&value));
+        let is_early = step + 1 < law.length && law.is_optimum(&value);
+        finding.add("steps from 0", 1);
+        finding.tally("of them at the optimum before the last", is_early);
         prices = moved;
     }
     let end = law.value(&prices);
     finding.require(law.is_optimum(&end), || {
-        format!("{name}: {} steps end at {prices:?}, {end}", law.length)
+        format!("{} steps end at {prices:?}, {end}", law.length)
     });
 }
 
 /// Random pairs of prices, and a walk to a local minimum from one of them.
-fn check_some_prices(
-    finding: &mut Finding,
-    family: &mut Family,
-    seen: &mut Seen,
-    (law, name): (&Prices, &str),
-) {
+fn check_some_prices(finding: &mut Finding, family: &mut Family, law: &Prices) {
     let most = law.length as usize;
     let mut random = || -> Vec<i64> {
         (0..law.blocks())
@@ -271,13 +252,8 @@ fn check_some_prices(
     for shift in (0..law.length).cycle().take(60) {
         let (u, v) = (random(), random());
         let sides = shifted(&u, &v, shift).map(|prices| law.value(&prices));
-        let before = law.value(&u) + law.value(&v);
-        let after: BigInt = sides.iter().sum();
-        seen.pairs += 1;
-        seen.strict += u64::from(before > after);
-        finding.require(before >= after, || {
-            format!("{name}: {u:?} and {v:?}, shift {shift}: {before} and {after}")
-        });
+        let sums = [law.value(&u) + law.value(&v), sides.iter().sum()];
+        see_pair(finding, (&u, &v, shift), sums);
     }
     let mut prices = random();
     loop {
@@ -289,73 +265,63 @@ fn check_some_prices(
         prices = moved;
     }
     let end = law.value(&prices);
-    seen.local += 1;
+    finding.add(LOCAL, 1);
     finding.require(law.is_optimum(&end), || {
-        format!("{name}: no step improves {prices:?}, {end}")
+        format!("no step improves {prices:?}, {end}")
     });
 }
 
 fn convex(finding: &mut Finding) {
     let mut family = Family::new(1803);
-    let (laws, mut seen) = (laws(), Seen::default());
-    let (mut small, mut large) = (0, 0);
-    for (index, law) in laws.iter().enumerate() {
-        let name = format!("law {index}, L = {}, {} blocks", law.length, law.blocks());
-        finding.require(law.optimum.is_some(), || format!("{name}: no optimum"));
-        if law.blocks() <= 4 {
-            small += 1;
-            check_all_prices(finding, &mut seen, law, &name);
-        } else {
-            large += 1;
-            check_some_prices(finding, &mut family, &mut seen, (law, &name));
-        }
-        check_steps(finding, &mut seen, law, &name);
+    let sizes = [
+        "laws of trees, all prices",
+        "laws of trees, prices at random",
+    ];
+    for name in [sizes[0], sizes[1], PAIRS, STRICTLY, LOCAL] {
+        finding.count(name, 0);
     }
-    finding.count("laws of trees, all prices", small);
-    finding.count("laws of trees, prices at random", large);
-    finding.count("pairs of prices and shifts", seen.pairs);
-    finding.count("of them strictly", seen.strict);
-    finding.count("local minima, all of them global", seen.local);
-    finding.count("steps from 0", seen.steps);
-    finding.count("of them at the optimum before the last", seen.early);
-    finding.enough(small >= 40 && large >= 20, "laws");
+    for (index, law) in laws().iter().enumerate() {
+        let name = || format!("law {index}, L = {}, {} blocks", law.length, law.blocks());
+        finding.about(name, |finding| {
+            let is_small = law.blocks() <= 4;
+            finding.add(sizes[usize::from(!is_small)], 1);
+            match is_small {
+                true => check_all_prices(finding, law),
+                false => check_some_prices(finding, &mut family, law),
+            }
+            check_steps(finding, law);
+            law.optimum.as_ref().map(|_| ())
+        });
+    }
+    finding.enough(&sizes[..1], 39);
+    finding.enough(&sizes[1..], 19);
 }
 
-/// The sets that no single token improves, and those of them that are not best.
-fn stuck(p: &[Rational], q: &[Rational]) -> [Vec<usize>; 2] {
+/// The sets that no single token improves, and that are not best.
+fn stuck(p: &[Rational], q: &[Rational]) -> Vec<usize> {
     let (least, _) = minimisers(p, q);
     let value = |set: usize| mass(p, set) - &q[set];
-    let local =
-        (0..q.len()).filter(|&set| (0..p.len()).all(|token| value(set ^ 1 << token) >= value(set)));
-    let local: Vec<usize> = local.collect();
-    let worse = local
-        .iter()
-        .copied()
-        .filter(|&set| value(set) > least)
-        .collect();
-    [local, worse]
+    let is_local = |&set: &usize| (0..p.len()).all(|token| value(set ^ 1 << token) >= value(set));
+    let local = (0..q.len()).filter(is_local);
+    local.filter(|&set| value(set) > least).collect()
 }
 
-fn single_tokens(finding: &mut Finding) {
-    let text = problem!("refuted/single-token-moves");
-    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
-        return;
-    };
+fn single_tokens(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let alpha = finding.optimum("alpha*", &problem);
     let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
-    let [_, worse] = stuck(&p, &q);
+    let worse = stuck(&p, &q);
     finding.require(worse.is_empty(), || {
         format!(
             "no single token improves a set that is not best, {worse:?} by mask; alpha* is {alpha}"
         )
     });
     let mut family = Family::new(1804);
-    let mut missed = 0;
     for _ in 0..200 {
         let [p, q] = family.rows(4);
         let inside: Vec<Rational> = (0..16).map(|set| mass(&q, set).power(2)).collect();
-        missed += u64::from(!stuck(&p, &inside)[1].is_empty());
+        let is_stuck = !stuck(&p, &inside).is_empty();
+        finding.tally("of 200 random pairs of rows, with such a set", is_stuck);
     }
-    finding.count("of 200 random pairs of rows, with such a set", missed);
 }
 
 #[cfg(test)]

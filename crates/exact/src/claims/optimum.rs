@@ -2,7 +2,9 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, describe, drafting, each, optimum, subsets, under, whole};
+use super::family::{
+    Family, drafting, each, optimum, over, overlap, part, positive, rows, subsets, under, whole,
+};
 use specgap_core::certify;
 use specgap_core::coupling::Coupling;
 use specgap_core::lp::formulation::{TupleLaw, dual, full};
@@ -64,101 +66,85 @@ fn membership_equal(finding: &mut Finding) {
     let mut worst: f64 = 0.0;
     let problems = Family::new(101).of_all_schemes(30, 5, 3);
     finding.count("problems a law", 30);
-    for problem in &problems {
+    over(finding, &problems, |finding, problem| {
         let alpha = optimum(problem);
         let coupling = Coupling::extend(problem, &flow::solve(problem).into_plan());
         let accepted = certify::coupling(problem, &coupling).map(certify::Certified::into_inner);
-        finding.same(accepted.as_ref(), Ok(&alpha), || describe(problem));
+        finding.equal(accepted.as_ref(), Ok(&alpha));
         let law = TupleLaw::of(problem.scheme());
         let program = full(problem.target().probabilities(), &law);
-        match MiniLp.solve(&program).primal {
-            Some(primal) => {
-                worst = worst.max(certify::distance(program.objective_at(&primal), &alpha));
-            }
-            None => finding.require(false, || format!("{}: no answer", describe(problem))),
-        }
-    }
-    finding.require(worst <= 1e-9, || {
-        format!("the full program is off by {worst:e}")
+        let primal = MiniLp.solve(&program).primal?;
+        worst = worst.max(certify::distance(program.objective_at(&primal), &alpha));
+        Some(())
     });
+    finding.at_most("the full program is off", worst, 1e-9);
     finding.text("full program within", "1e-9");
 }
 
 fn subset_equal(finding: &mut Finding) {
     let problems = Family::new(102).of_all_schemes(150, 5, 3);
     finding.count("problems a law", 150);
-    for problem in &problems {
+    over(finding, &problems, |finding, problem| {
         let by_subsets = match ScaledInstance::exact(problem) {
             ScaledInstance::Native(instance) => enumeration::solve(&instance),
             ScaledInstance::Big(instance) => enumeration::solve(&instance),
         };
-        finding.same(by_subsets.rate.rational(), Some(&optimum(problem)), || {
-            describe(problem)
-        });
-    }
+        finding.equal(by_subsets.rate.rational(), Some(&optimum(problem)));
+        Some(())
+    });
 }
 
 fn dual_integral(finding: &mut Finding) {
-    // Square submatrices of one instance's matrix: three tokens, all nine pairs.
-    let third = || vec![Rational::new(1.into(), 3.into()); 3];
-    if let Some(problem) = iid(third(), third(), 2) {
-        let program = dual(
-            problem.target().probabilities(),
-            &TupleLaw::of(problem.scheme()),
-        );
-        let matrix: Vec<Vec<i64>> = program
-            .rows
-            .iter()
-            .map(|row| {
-                let mut entries = vec![0; program.variables()];
-                for &(variable, coefficient) in &row.terms {
-                    entries[variable] = coefficient as i64;
-                }
-                entries
-            })
-            .collect();
-        let mut submatrices = 0u64;
-        let choices = |count: usize, size: usize| -> Vec<Vec<usize>> {
-            subsets(count).filter(|set| set.len() == size).collect()
-        };
-        for size in 1..=matrix.len().min(program.variables()).min(4) {
-            let columns = choices(program.variables(), size);
-            for rows in choices(matrix.len(), size) {
-                for columns in &columns {
-                    submatrices += 1;
-                    let entries = |row: &Vec<i64>| columns.iter().map(|&at| row[at]).collect();
-                    let minor = rows.iter().map(|&row| entries(&matrix[row]));
-                    let value = determinant(&minor.collect::<Vec<_>>());
-                    finding.require(value.abs() <= 1, || format!("a minor is {value}"));
-                }
-            }
-        }
-        finding.count("minors", submatrices);
-    }
-
+    minors(finding);
     let problems = Family::new(104).of_all_schemes(25, 5, 3);
     finding.count("problems a law", 25);
-    for problem in &problems {
+    over(finding, &problems, |finding, problem| {
         let alpha = optimum(problem);
         let law = TupleLaw::of(problem.scheme());
         let answer = MiniLp.solve(&dual(problem.target().probabilities(), &law));
-        let Some(primal) = answer.primal else {
-            finding.require(false, || format!("{}: no answer", describe(problem)));
-            continue;
-        };
         // Some level set of y is an optimal vertex, exactly.
-        let y = &primal[..problem.vocab()];
+        let y = &answer.primal?[..problem.vocab()];
         let exact = (0..=4).any(|level| {
             let threshold = f64::from(level) * 0.25 + 1e-6;
-            let subset: Vec<usize> = (0..problem.vocab())
-                .filter(|&token| y[token] >= threshold)
-                .collect();
+            let tokens = 0..problem.vocab();
+            let subset: Vec<usize> = tokens.filter(|&token| y[token] >= threshold).collect();
             certify::upper_bound(problem, &subset).is_ok_and(|bound| *bound.get() == alpha)
         });
-        finding.require(exact, || {
-            format!("{}: no level set of {y:?}", describe(problem))
-        });
+        finding.require(exact, || format!("no level set of {y:?}"));
+        Some(())
+    });
+}
+
+/// Square submatrices of one instance's matrix: three tokens, all nine pairs.
+fn minors(finding: &mut Finding) -> Option<()> {
+    let third = || vec![part(1, 3); 3];
+    let problem = iid(third(), third(), 2)?;
+    let law = TupleLaw::of(problem.scheme());
+    let program = dual(problem.target().probabilities(), &law);
+    let rows = program.rows.iter().map(|row| {
+        let mut entries = vec![0; program.variables()];
+        for &(variable, coefficient) in &row.terms {
+            entries[variable] = coefficient as i64;
+        }
+        entries
+    });
+    let matrix: Vec<Vec<i64>> = rows.collect();
+    let choices = |count: usize, size: usize| -> Vec<Vec<usize>> {
+        subsets(count).filter(|set| set.len() == size).collect()
+    };
+    for size in 1..=matrix.len().min(program.variables()).min(4) {
+        let columns = choices(program.variables(), size);
+        for rows in choices(matrix.len(), size) {
+            for columns in &columns {
+                finding.add("minors", 1);
+                let entries = |row: &Vec<i64>| columns.iter().map(|&at| row[at]).collect();
+                let minor = rows.iter().map(|&row| entries(&matrix[row]));
+                let value = determinant(&minor.collect::<Vec<_>>());
+                finding.require(value.abs() <= 1, || format!("a minor is {value}"));
+            }
+        }
     }
+    Some(())
 }
 
 /// Laplace expansion along the first row.
@@ -166,21 +152,16 @@ fn determinant(matrix: &[Vec<i64>]) -> i64 {
     let Some((first, rest)) = matrix.split_first() else {
         return 1;
     };
-    (0..first.len())
-        .filter(|&column| first[column] != 0)
-        .map(|column| {
-            let minor: Vec<Vec<i64>> = rest
-                .iter()
-                .map(|row| {
-                    let mut row = row.clone();
-                    row.remove(column);
-                    row
-                })
-                .collect();
-            let sign = if column % 2 == 0 { 1 } else { -1 };
-            sign * first[column] * determinant(&minor)
-        })
-        .sum()
+    let columns = (0..first.len()).filter(|&column| first[column] != 0);
+    let terms = columns.map(|column| {
+        let mut minor = rest.to_vec();
+        for row in &mut minor {
+            row.remove(column);
+        }
+        let sign = if column % 2 == 0 { 1 } else { -1 };
+        sign * first[column] * determinant(&minor)
+    });
+    terms.sum()
 }
 
 fn khisti(finding: &mut Finding) {
@@ -188,22 +169,17 @@ fn khisti(finding: &mut Finding) {
     finding.count("problems", 200);
     for _ in 0..200 {
         let vocab = family.between(2, 7);
-        let Some(problem) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 2) else {
-            continue;
-        };
-        let Some(draft) = problem.scheme().draft() else {
-            continue;
-        };
-        let (p, q) = (problem.target().exact(), draft.exact());
-        let formula = subsets(vocab)
-            .map(|subset| {
+        let problems = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 2);
+        over(finding, problems.as_slice(), |finding, problem| {
+            let (p, q) = (problem.target().exact(), problem.scheme().draft()?.exact());
+            let formula = subsets(vocab).map(|subset| {
                 let inside = q.mass(&subset);
                 let outside = inside.complement();
                 p.mass(&subset) + outside.power(2) + &inside * &outside + inside * outside
-            })
-            .min()
-            .unwrap_or_default();
-        finding.require(formula == optimum(&problem), || describe(&problem));
+            });
+            finding.equal(formula.min(), Some(optimum(problem)));
+            Some(())
+        });
     }
 }
 
@@ -231,12 +207,10 @@ fn spectr_upper(finding: &mut Finding) {
                 let outside: Vec<usize> = tokens.filter(|token| !set.contains(token)).collect();
                 bound += target.mass(&outside).smaller(chance);
             });
-            finding.require(bound >= alpha, || {
-                format!("{} at {set:?}", describe(problem))
-            });
+            finding.require(bound >= alpha, || format!("at {set:?}"));
             best = best.min(bound);
         }
-        finding.same(best, alpha, || describe(problem));
+        finding.equal(best, alpha);
         Some(())
     });
 }
@@ -246,84 +220,68 @@ fn monotone(finding: &mut Finding) {
     finding.count("pairs", 120);
     for _ in 0..120 {
         let vocab = family.between(2, 4);
-        let Some(one) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 1) else {
-            continue;
-        };
-        let Some(draft) = one.scheme().draft() else {
-            continue;
-        };
-        let with = |drafts: usize| {
-            let more = under(&one, |q, _| WithReplacement::new(q, drafts));
-            more.map(|problem| optimum(&problem))
-        };
-        let mut before = Rational::zero();
-        for drafts in 1..=6 {
-            let Some(now) = with(drafts) else { continue };
-            finding.require(now >= before, || {
-                format!("{} at n = {drafts}", describe(&one))
-            });
-            before = now;
-        }
-        let support = draft.support();
-        let limit = one.target().exact().mass(&support);
-        let rarest = support
-            .iter()
-            .map(|&token| draft.exact().probability(token))
-            .min();
-        if let Some((far, rarest)) = with(64).zip(rarest) {
-            let missed = rarest.complement().power(64);
-            let distance = &limit - &far;
-            let bound = missed * whole(vocab);
+        let problems = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 1);
+        over(finding, problems.as_slice(), |finding, one| {
+            let [p, q] = rows(one)?;
+            let with = |drafts: usize| {
+                let more = under(one, |q, _| WithReplacement::new(q, drafts));
+                more.map(|problem| optimum(&problem))
+            };
+            let mut before = Rational::zero();
+            for drafts in 1..=6 {
+                let now = with(drafts)?;
+                finding.at_most("with fewer drafts", &before, &now);
+                before = now;
+            }
+            let limit: Rational = positive(&q).map(|(token, _)| &p[token]).sum();
+            let (_, rarest) = positive(&q).min_by_key(|(_, mass)| *mass)?;
+            let distance = limit - with(64)?;
+            let bound = rarest.complement().power(64) * whole(vocab);
             let near = distance >= Rational::zero() && distance <= bound;
-            finding.require(near, || {
-                format!("{}: n = 64 is not near the limit", describe(&one))
-            });
-        }
+            finding.require(near, || "n = 64 is not near the limit".to_owned());
+            Some(())
+        });
     }
 }
 
 fn uniform(finding: &mut Finding) {
-    let mut cases = 0;
     for d in 1usize..=12 {
         for r in (1..=d).filter(|r| d % r == 0) {
             for drafts in 1..=4usize {
-                let even = |count: usize| vec![Rational::new(1.into(), count.into()); count];
+                let even = |count: usize| vec![part(1, count); count];
                 let (q, mut p) = (even(d), even(d / r));
                 p.resize(d, Rational::zero());
-                let missed = Rational::new(1.into(), r.into()).complement();
-                let formula = missed.power(drafts).complement();
-                let Some(problem) = iid(p, q, drafts) else {
-                    continue;
-                };
-                cases += 1;
+                let formula = part(1, r).complement().power(drafts).complement();
                 let name = || format!("d = {d}, r = {r}, n = {drafts}");
-                finding.same(&optimum(&problem), &formula, name);
-                let closed = closed_form::solve(&problem);
-                let closed = closed.as_ref().and_then(|found| found.rate.rational());
-                finding.same(closed, Some(&formula), name);
+                finding.about(name, |finding| {
+                    let problem = iid(p, q, drafts)?;
+                    finding.add("cases", 1);
+                    finding.equal(&optimum(&problem), &formula);
+                    let closed = closed_form::solve(&problem)?;
+                    finding.equal(closed.rate.rational(), Some(&formula));
+                    Some(())
+                });
             }
         }
     }
-    finding.count("cases", cases);
 }
 
 fn bernoulli(finding: &mut Finding) {
-    let mut cases = 0;
     for (a, b) in (0..=8).flat_map(|a| (0..=8).map(move |b| (a, b))) {
         for drafts in 1..=5usize {
-            let [p, q] = [a, b].map(|k: i32| Rational::new(k.into(), 8.into()));
-            let [p, q] = [p, q].map(|mass| vec![mass.clone(), mass.complement()]);
+            let [p, q] = [a, b].map(|k: i32| vec![part(k, 8), part(8 - k, 8)]);
             // Token i is drafted but where all drafts are the other one.
             let drafted = |i: usize| q[1 - i].power(drafts).complement();
-            let formula = p[0].smaller(&drafted(0)) + p[1].smaller(&drafted(1));
-            let Some(problem) = iid(p, q, drafts) else {
-                continue;
-            };
-            cases += 1;
-            finding.same(optimum(&problem), formula, || describe(&problem));
+            let formula = overlap(&p, &[drafted(0), drafted(1)]);
+            let name = || format!("{p:?} {q:?} {drafts}");
+            finding.about(name, |finding| {
+                let problem = iid(p.clone(), q.clone(), drafts)?;
+                finding.add("cases", 1);
+                finding.equal(optimum(&problem), formula);
+                Some(())
+            });
         }
     }
-    finding.count("cases", cases);
 }
 
 fn iid(p: Vec<Rational>, q: Vec<Rational>, drafts: usize) -> Option<Problem> {

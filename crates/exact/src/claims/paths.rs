@@ -1,10 +1,10 @@
 //! Claims about the optimum of several draft paths; `docs/theory/block-optimum.md` has the proofs.
 
 use super::Finding;
-use super::blocks::{block, tree, trees};
-use super::claim::{claims, problem};
-use super::family::{Family, fraction};
-use super::scores::mass;
+use super::blocks::{tree, trees};
+use super::claim::claims;
+use super::family::{Family, fraction, overlap};
+use super::scores::{is_in, mass};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
@@ -20,9 +20,6 @@ use specgap_core::verifier::VerifierName;
 use specgap_number::distribution::{Rational, format_rational, ratio};
 use specgap_number::number::Number;
 use specgap_plan::even_selection;
-
-const NOT_NESTED: &str = problem!("refuted/per-depth-not-nested");
-const NESTED: &str = problem!("refuted/per-depth-nested");
 
 claims! {
     holds "block-duality" by duality,
@@ -83,7 +80,7 @@ claims! {
         "A selected path is one draft of a known law, and single-draft verification is \
         lossless whatever that law is; a changed target is a target like another. Checked: texts \
         put out round by round, all states between rounds enumerated, in fractions.";
-    refuted "greedy-without-carry" by greedy_forgets,
+    refuted "greedy-without-carry" of greedy_forgets,
         in ["refuted/per-depth-not-nested.toml"]
         "greedy block verification is lossless over several rounds if every round starts \
         from the model's own targets",
@@ -91,7 +88,7 @@ claims! {
         "Wrong: a round that stops early owes the rest of its span to other \
         continuations. On the counterexample, blocks of two tokens and texts of two, the law of \
         the text is off; with the change carried it is the target's.";
-    refuted "per-depth-attained" by per_depth_attained,
+    refuted "per-depth-attained" of per_depth_attained,
         in ["refuted/per-depth-not-nested.toml", "refuted/per-depth-nested.toml"]
         "the per-depth bound is the block optimum",
         "a natural guess; it holds for one draft and for blocks of one token",
@@ -115,7 +112,7 @@ fn solved(seed: u64, count: usize) -> Vec<(BlockProblem, TokenTree<Rational>, us
 
 fn enough(finding: &mut Finding, checked: usize) {
     finding.count("trees", checked as u64);
-    finding.enough(checked > 40, "trees");
+    finding.enough(&["trees"], 40);
 }
 
 fn duality(finding: &mut Finding) {
@@ -133,7 +130,6 @@ fn duality(finding: &mut Finding) {
 }
 
 fn duality_of_trees(finding: &mut Finding) {
-    let (mut checked, mut above) = (0, 0u64);
     for problem in trees(525, 24) {
         let tree = TokenTree::<Rational>::new(&problem);
         let begin: Vec<usize> = (0..tree.length())
@@ -156,38 +152,33 @@ fn duality_of_trees(finding: &mut Finding) {
                 let shape = DraftTree::from_json(paths).ok();
                 let drawn = shape.and_then(|shape| DrawnTrees::new(&tree, &shape, scheme));
                 let Some(drawn) = drawn else { continue };
-                let Some(Ok(optimum)) = drawn.optimum(&tree) else {
-                    finding.require(false, || format!("{paths}, {scheme}: no optimum"));
-                    continue;
-                };
-                let bounds = (0..1usize << prefixes).map(|set| {
-                    drawn.bound(&tree, &|node: Node| {
-                        let place = begin.get(node.depth - 1).copied().unwrap_or(0) + node.index;
-                        set >> place & 1 == 1
-                    })
+                let name = || format!("{paths}, {scheme}");
+                finding.about(name, |finding| {
+                    let optimum = drawn.optimum(&tree)?.ok()?;
+                    let bounds = (0..1usize << prefixes).map(|set| {
+                        drawn.bound(&tree, &|node: Node| {
+                            let begin = begin.get(node.depth - 1).copied().unwrap_or(0);
+                            is_in(set, begin + node.index)
+                        })
+                    });
+                    let bounds: Vec<Rational> = bounds.collect();
+                    let above = bounds.iter().filter(|bound| **bound > optimum).count();
+                    finding.add("trees", 1);
+                    finding.add("bounds above the optimum", above as u64);
+                    finding.equal(bounds.into_iter().min().as_ref(), Some(&optimum));
+                    Some(())
                 });
-                let bounds: Vec<Rational> = bounds.collect();
-                above += bounds.iter().filter(|bound| **bound > optimum).count() as u64;
-                let least = bounds.into_iter().min();
-                finding.same(least.as_ref(), Some(&optimum), || {
-                    format!("{paths}, {scheme}")
-                });
-                checked += 1;
             }
         }
     }
-    enough(finding, checked);
-    finding.count("bounds above the optimum", above);
+    finding.enough(&["trees"], 40);
 }
 
 fn lemma_below(finding: &mut Finding) {
     let solved = solved(504, 90);
     enough(finding, solved.len());
     for (_, tree, drafts, optimum) in &solved {
-        let lemma = lemma_5_1(tree, *drafts);
-        finding.require(lemma <= *optimum, || {
-            format!("Lemma 5.1 {lemma}, optimum {optimum}")
-        });
+        finding.at_most("Lemma 5.1", &lemma_5_1(tree, *drafts), optimum);
     }
 }
 
@@ -215,12 +206,11 @@ fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree
         }
     }
     let total: BigUint = selected.iter().sum();
+    let selected: Vec<Rational> = selected.iter().map(|mass| ratio(mass, &total)).collect();
+    // Blocks of one prefix are neighbours.
     let layers = (0..=length).map(|depth| {
-        let mut layer = vec![BigUint::zero(); tree.width(depth)];
-        for (index, mass) in selected.iter().enumerate() {
-            layer[tree.ancestor(tree.leaf(index), depth).index] += mass;
-        }
-        layer.iter().map(|mass| ratio(mass, &total)).collect()
+        let blocks = selected.chunks(selected.len() / tree.width(depth));
+        blocks.map(Rational::total).collect()
     });
     Some(tree.clone().with_draft(layers.collect()))
 }
@@ -228,7 +218,6 @@ fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree
 fn select_beats_spectr(finding: &mut Finding) {
     let solved = solved(523, 48);
     enough(finding, solved.len());
-    let (mut strictly, mut more, mut optimal) = (0, 0, 0);
     for (problem, tree, drafts, optimum) in &solved {
         let select = Select::<Rational>::new(problem, SelectedRule::Greedy, *drafts);
         let law = output_law(tree, &select);
@@ -236,91 +225,75 @@ fn select_beats_spectr(finding: &mut Finding) {
         let same = select.token_by_token();
         let spectr = SpecTr::new(problem, VerifierName::OPTIMAL, *drafts);
         let spectr = output_law(tree, &spectr).expected_accepted_length;
-        finding.require(
-            law.total_variation.is_zero() && law.undefined_mass.is_zero(),
-            || format!("total variation {}", law.total_variation),
-        );
-        finding.require(*same <= found && found <= *optimum, || {
-            format!("SpecTr {same}, select {found}, optimum {optimum}")
+        let is_lossless = law.total_variation.is_zero() && law.undefined_mass.is_zero();
+        finding.require(is_lossless, || {
+            format!("total variation {}", law.total_variation)
         });
-        strictly += u64::from(*same < found);
-        more += u64::from(spectr < found);
-        optimal += u64::from(found == *optimum);
+        finding.at_most("SpecTr", same, &found);
+        finding.at_most("select", &found, optimum);
+        finding.tally("of them more than with the same plans", *same < found);
+        let more = "of them more than SpecTr with plans of a flow";
+        finding.tally(more, spectr < found);
+        finding.tally("of them optimal", found == *optimum);
     }
-    finding.count("of them more than with the same plans", strictly);
-    finding.count("of them more than SpecTr with plans of a flow", more);
-    finding.count("of them optimal", optimal);
 }
 
 fn even(finding: &mut Finding) {
     let mut family = Family::new(524);
     let scales = ["1/5", "1/2", "1", "3/2", "4"].map(fraction);
-    let rows = 120;
-    for round in 0..rows {
+    for round in 0..120 {
         let (vocab, drafts) = (1 + round % 5, 1 + round % 4);
         let [p, q] = family.rows(vocab);
         let law = even_selection(&p, &q, drafts);
-        for set in 0..1usize << vocab {
-            let kept = mass(&law, set) >= mass(&q, set).power(drafts);
-            finding.require(kept, || format!("{p:?} {q:?}: {law:?} cannot be selected"));
-        }
+        let name = || format!("{p:?} {q:?}: {law:?}");
+        let all = || (0..1usize << vocab).map(|set| (set, mass(&q, set).power(drafts)));
+        let kept = all().all(|(set, all)| mass(&law, set) >= all);
+        finding.require(kept, || format!("{} cannot be selected", name()));
         for scale in &scales {
-            let sum: Rational = (law.iter().zip(&p))
-                .map(|(s, p)| s.smaller(&scale.times(p)))
-                .sum();
-            let bound = (0..1usize << vocab).map(|set| {
-                let outside = mass(&q, set).power(drafts).complement();
-                scale.times(&mass(&p, set)).plus(&outside)
-            });
-            finding.same(Some(sum), bound.min(), || {
-                format!("{p:?} {q:?}: {law:?} at {scale}")
+            let scaled: Vec<Rational> = p.iter().map(|p| scale * p).collect();
+            let bounds = all().map(|(set, all)| mass(&scaled, set) + all.complement());
+            finding.same(Some(overlap(&law, &scaled)), bounds.min(), || {
+                format!("{} at {scale}", name())
             });
         }
+        finding.add("pairs of rows", 1);
     }
-    finding.count("pairs of rows", rows as u64);
 }
 
 fn rounds_lossless(finding: &mut Finding) {
     let mut family = Family::new(525);
+    let rules = [
+        (BlockRule::SELECT_BLOCK, "rounds a text, select-block"),
+        (
+            BlockRule::SELECT_GREEDY_BLOCK,
+            "rounds a text, select-greedy-block",
+        ),
+        (BlockRule::BLOCK, "rounds a text, block"),
+        (BlockRule::GREEDY_BLOCK, "rounds a text, greedy-block"),
+    ];
     let (mut texts, mut rounds) = (0, [0.0; 4]);
     for (vocab, total, length, drafts) in [(2, 4, 2, 2), (2, 4, 2, 2), (3, 3, 2, 2), (2, 3, 2, 3)] {
         let Some(problem) = tree(&mut family, vocab, total) else {
             continue;
         };
         texts += 1;
-        for (sum, (name, drafts)) in rounds.iter_mut().zip([
-            (BlockRule::SELECT_BLOCK, drafts),
-            (BlockRule::SELECT_GREEDY_BLOCK, drafts),
-            (BlockRule::BLOCK, 1),
-            (BlockRule::GREEDY_BLOCK, 1),
-        ]) {
+        for (sum, (name, _)) in rounds.iter_mut().zip(rules) {
+            let drafts = if name.is_single_draft() { 1 } else { drafts };
             let found = several_rounds(&problem, length, drafts, name, Change::Carried);
-            let exact = found
-                .as_ref()
-                .is_some_and(|one| one.total_variation.is_zero());
+            let off = found.as_ref().map(|one| &one.total_variation);
+            let exact = off.is_some_and(Zero::is_zero);
             finding.require(exact, || format!("{name}: {found:?}"));
             *sum += found.map_or(0.0, |one| one.rounds.to_f64());
         }
     }
-    finding.enough(texts == 4, "trees");
     finding.count("trees of texts", texts);
-    for (name, sum) in [
-        "rounds a text, select-block",
-        "rounds a text, select-greedy-block",
-        "rounds a text, block",
-        "rounds a text, greedy-block",
-    ]
-    .into_iter()
-    .zip(rounds)
-    {
+    finding.enough(&["trees of texts"], 3);
+    for ((_, name), sum) in rules.into_iter().zip(rounds) {
         finding.text(name, format!("{:.4}", sum / texts as f64));
     }
 }
 
-fn greedy_forgets(finding: &mut Finding) {
-    let Some(problem) = block(NOT_NESTED) else {
-        return;
-    };
+fn greedy_forgets(finding: &mut Finding, [problem]: [BlockProblem; 1]) {
     let name = BlockRule::GREEDY_BLOCK;
     for (change, word) in [
         (Change::Carried, "carried"),
@@ -330,24 +303,21 @@ fn greedy_forgets(finding: &mut Finding) {
         let Some(found) = found else { continue };
         let off = format_rational(&found.total_variation);
         finding.text(word, format!("total variation {off}"));
-        if change == Change::Forgotten {
-            finding.require(found.total_variation.is_zero(), || {
-                format!("forgotten, the text's law is off by {off}")
-            });
-        }
+        let is_lossless = change == Change::Carried || found.total_variation.is_zero();
+        finding.require(is_lossless, || {
+            format!("forgotten, the text's law is off by {off}")
+        });
     }
 }
 
-fn per_depth_attained(finding: &mut Finding) {
-    for (optimum, depths, text) in [
+fn per_depth_attained(finding: &mut Finding, [not_nested, nested]: [BlockProblem; 2]) {
+    for (problem, [optimum, depths]) in [
         (
-            "not nested: optimum",
-            "not nested: per-depth bound",
-            NOT_NESTED,
+            not_nested,
+            ["not nested: optimum", "not nested: per-depth bound"],
         ),
-        ("nested: optimum", "nested: per-depth bound", NESTED),
+        (nested, ["nested: optimum", "nested: per-depth bound"]),
     ] {
-        let Some(problem) = block(text) else { continue };
         let tree = TokenTree::<Rational>::new(&problem);
         let found = path_optimum(&tree, 2, MOST_WORK);
         let bound = per_depth_bound(&tree, 2);

@@ -66,28 +66,24 @@ fn length(tokens: usize) -> Drafted {
 
 fn unbiased(finding: &mut Finding) {
     let mut family = Family::new(907);
-    let mut compared = 0;
+    let rules = rules();
     for index in 0..6 {
         let pair = Pair::random(&mut family, 2, 4);
         let every = index % 3 + 1;
-        for rule in rules().iter().filter(|rule| rule.forgets()) {
+        for rule in rules.iter().filter(|rule| rule.forgets()) {
             for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
                 let found = by_rollouts(&pair, verifier, rule, every);
                 let process = enumerate(&pair, verifier, rule).drafts;
-                compared += 1;
+                finding.add("comparisons with enumeration", 1);
                 finding.same(found, process, || {
                     format!("{}, {verifier}, every {every}", rule.name)
                 });
             }
         }
     }
-    finding.count("comparisons with enumeration", compared);
-    let rules = rules();
     if let Some(rule) = rules.iter().find(|rule| rule.name.contains("product of q")) {
         let found = by_rollouts(&golden(), ChainRule::TOKEN, rule, 3);
-        finding.text(
-            "product of q, token, every 3",
-            format!("drafts {}", format_rational(&found)),
-        );
+        let drafts = format!("drafts {}", format_rational(&found));
+        finding.text("product of q, token, every 3", drafts);
     }
 }

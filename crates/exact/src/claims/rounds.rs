@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, positive};
+use super::family::{Family, part, positive};
 use super::text::{Decoded, Pair, carried, extended};
 use num_traits::Signed;
 use specgap_core::rounds::{
@@ -95,23 +95,28 @@ const SHAPES: [(usize, usize, usize); 8] = [
 
 fn optimum(finding: &mut Finding) {
     let mut family = Family::new(1901);
-    let (mut models, mut masses, mut below) = (0, 0, 0);
     for index in 0..48 {
-        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
-        let pair = Pair::random(&mut family, vocab, tokens);
-        let mean = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
-        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        finding.same(proved_least(&pair, most), Ok(mean.clone()), name);
-        let made = decoder(&pair, most);
-        masses += made.as_ref().map_or(0, |(_, count)| *count);
-        finding.same(made.map(|(calls, _)| calls), Ok(mean.clone()), name);
-        let block = block_calls(&pair, most);
-        below += u64::from(mean < block);
-        models += 1;
+        let (pair, most, name) = model(&mut family, index);
+        finding.about(name, |finding| {
+            let mean = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
+            finding.equal(proved_least(&pair, most), Ok(mean.clone()));
+            let made = decoder(&pair, most);
+            finding.add("models, bound and decoder in fractions", 1);
+            let masses = made.as_ref().map_or(0, |(_, count)| *count);
+            finding.add("drafts, stops and next tokens of decoders", masses);
+            finding.equal(made.map(|(calls, _)| calls), Ok(mean.clone()));
+            let name = "models on which block verification makes more calls";
+            finding.tally(name, mean < block_calls(&pair, most));
+            Some(())
+        });
     }
-    finding.count("models, bound and decoder in fractions", models);
-    finding.count("drafts, stops and next tokens of decoders", masses);
-    finding.count("models on which block verification makes more calls", below);
+}
+
+/// A random model, its L, and its name.
+fn model(family: &mut Family, index: usize) -> (Pair, usize, impl Fn() -> String + use<>) {
+    let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
+    let name = move || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
+    (Pair::random(family, vocab, tokens), most, name)
 }
 
 /// The mean over texts of a number of calls.
@@ -241,7 +246,6 @@ fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize])
 fn acceptances(
     pair: &Pair,
     most: usize,
-    vocab: usize,
     starts: &BTreeMap<Vec<usize>, Rational>,
 ) -> Result<Accepted, String> {
     let mut accepted = Accepted::new();
@@ -251,7 +255,7 @@ fn acceptances(
         let mut ends = Vec::new();
         for from in first..prefix.len() {
             let start = prefix[..from].to_vec();
-            let least = onwards(&accepted, vocab, &start, prefix);
+            let least = onwards(&accepted, pair.vocab(), &start, prefix);
             let largest = &starts[&start] * pair.drafted(prefix, from);
             left -= &least;
             ends.push((start, least, largest));
@@ -277,8 +281,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
     let tokens = pair.tokens();
     let starts = forward(pair, most);
     let probabilities = starts_of(pair);
-    let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
-    let accepted = acceptances(pair, most, vocab, &starts)?;
+    let accepted = acceptances(pair, most, &starts)?;
     // Stops, those of the most accepted drafts first, are laid on drafted paths.
     let mut written = BTreeMap::<Vec<usize>, Rational>::new();
     let (mut calls, mut masses) = (Rational::zero(), 0);
@@ -293,7 +296,10 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                     0 => mass.clone(),
                     _ => accepted[&(start.clone(), path.clone())].clone(),
                 };
-                stops.push((path.clone(), whole - onwards(&accepted, vocab, start, path)));
+                stops.push((
+                    path.clone(),
+                    whole - onwards(&accepted, pair.vocab(), start, path),
+                ));
             }
             if age < length {
                 paths = one_longer(pair, &paths);
@@ -304,7 +310,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                 return Err(format!("behind {stop:?} more is accepted than before"));
             }
             // Behind a stop the next token is drawn alike, whatever the round.
-            let free: Vec<Rational> = (0..vocab)
+            let free: Vec<Rational> = (0..pair.vocab())
                 .map(|token| {
                     let longer = extended(&stop, token);
                     match starts.get(&longer) {
@@ -353,10 +359,11 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
 
 fn unlimited(finding: &mut Finding) {
     let mut family = Family::new(1902);
-    let (mut texts, mut models, mut shorter) = (0, 0, 0);
+    let (mut texts, mut shorter) = (0, 0);
     for index in 0..60 {
         let (vocab, tokens) = [(2, 4), (3, 3), (2, 6), (3, 4)][index % 4];
         let pair = Pair::random(&mut family, vocab, tokens);
+        finding.add("models", 1);
         for text in pair.texts().keys() {
             let ratios = pair.ratios(text);
             let fewest = fewest_starts(&ratios, tokens - 1);
@@ -369,39 +376,28 @@ fn unlimited(finding: &mut Finding) {
             let calls = fewest_calls_unlimited(&ratios);
             finding.same(&calls, &Rational::total(&fewest), || format!("{ratios:?}"));
             // And no choice of lengths makes fewer with token verification.
-            finding.require(calls <= oracle_calls_to_the_end(&ratios), || {
-                format!("{ratios:?}: more than token verification")
-            });
+            finding.at_most("calls", &calls, &oracle_calls_to_the_end(&ratios));
         }
         // The largest hybrids, over all prefixes of N - 1 tokens.
         let whole = starts_of(&pair);
         let longest = whole.keys().filter(|prefix| prefix.len() + 1 == tokens);
-        let hybrids: Rational = longest
-            .filter_map(|path| {
-                (0..tokens)
-                    .map(|from| &whole[&path[..from]] * pair.drafted(path, from))
-                    .max()
-            })
-            .sum();
+        let hybrids = longest.filter_map(|path| {
+            let each = (0..tokens).map(|from| &whole[&path[..from]] * pair.drafted(path, from));
+            each.max()
+        });
         let mean = mean_calls(&pair, fewest_calls_unlimited);
-        finding.same(mean, hybrids, || format!("model {index}, hybrids"));
-        models += 1;
+        finding.same(mean, hybrids.sum(), || format!("model {index}, hybrids"));
         for most in 1..=2.min(tokens - 2) {
             let block = block_calls(&pair, most);
             let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
-            finding.require(least <= block, || {
-                format!("model {index}: {least}, block {block}")
-            });
+            finding.at_most("the least", &least, &block);
             shorter += u64::from(least < block);
         }
     }
-    finding.count("models", models);
     finding.count("texts", texts);
-    finding.count(
-        "models and shorter L with fewer calls than block verification",
-        shorter,
-    );
-    finding.enough(shorter > 30, "models");
+    let name = "models and shorter L with fewer calls than block verification";
+    finding.count(name, shorter);
+    finding.enough(&[name], 30);
 }
 
 /// Checks a rule that carries by the law of its text and by its calls, all drafts and coins and along
@@ -411,62 +407,72 @@ pub(super) fn least_of_carried(
     (pair, most): (&Pair, usize),
     law: &BTreeMap<Vec<usize>, Rational>,
     [calls, along]: [&Rational; 2],
-    name: &dyn Fn() -> String,
 ) -> Rational {
-    finding.same(law, &pair.texts(), || format!("{}, text", name()));
-    finding.same(calls, along, || format!("{}, along the texts", name()));
+    finding.same(law, &pair.texts(), || "text".to_owned());
+    finding.same(calls, along, || "along the texts".to_owned());
     let least = mean_calls(pair, |ratios| fewest_calls(ratios, most));
-    finding.require(least <= *calls, || {
-        format!("{}: {calls} calls, below {least}", name())
-    });
+    finding.at_most("the least", &least, calls);
     if most == 1 {
-        finding.same(calls, &least, name);
+        finding.equal(calls, &least);
     }
     least
 }
 
-/// Every draft and coin of the rule that carries by block.
-fn carried_block(pair: &Pair, most: usize) -> Decoded {
-    let (tokens, mut calls) = (pair.tokens(), Rational::zero());
-    // By prefixes behind which rounds start, parents first: the weight and what is carried.
-    let carries = carries_of(pair, most);
+/// Every draft, stop and next token of rounds that settle their paths from the end: the chances of
+/// rounds that start behind each prefix, and of texts. `paths` drafts from a start that is come to so
+/// often. `stops` says of a node and how many drafts are accepted there which share of what comes to
+/// it from below stops, and in proportion to what the next token is drawn.
+fn settled(
+    pair: &Pair,
+    paths: impl Fn(&[usize], Rational) -> Vec<(Vec<usize>, Rational)>,
+    stops: impl Fn(&[usize], usize) -> Option<(Rational, Vec<Rational>)>,
+) -> [BTreeMap<Vec<usize>, Rational>; 2] {
     let mut starts = BTreeMap::from([(Vec::new(), Rational::one())]);
     let mut texts = BTreeMap::<Vec<usize>, Rational>::new();
-    for length in 0..tokens {
-        let here: Vec<_> = starts
-            .extract_if(.., |start, _| start.len() == length)
-            .collect();
-        for (start, weight) in here {
-            calls += &weight;
-            let mut paths = vec![(start, weight)];
-            for _ in 0..most.min(tokens - 1 - length) {
-                paths = one_longer(pair, &paths);
-                paths.retain(|(_, weight)| weight.is_positive());
-            }
-            for (path, mut weight) in paths {
-                for age in (0..=path.len() - length).rev() {
-                    let node = &path[..length + age];
-                    let Some([target, draft]) = pair.rows(node) else {
-                        continue;
-                    };
-                    let drafts_on = node.len() + 1 < tokens;
-                    let carry = &carries[node];
-                    let given = carry.give_out(drafts_on.then_some((target, draft)));
-                    let stopped = &weight * given.stops(carry, age);
-                    weight -= &stopped;
-                    let rows = target.iter().zip(draft);
-                    let free: Vec<Rational> = rows.map(|(p, q)| given.free(p, q)).collect();
-                    let total = Rational::total(&free);
-                    for (token, share) in positive(&free).filter(|_| stopped.is_positive()) {
-                        let mass = &stopped * share / &total;
-                        let all = if drafts_on { &mut starts } else { &mut texts };
-                        *all.entry(extended(node, token)).or_default() += mass;
-                    }
+    for length in 0..pair.tokens() {
+        let begun = starts.iter().filter(|(start, _)| start.len() == length);
+        let drafted = begun.flat_map(|(start, weight)| paths(start, weight.clone()));
+        for (path, mut weight) in drafted.collect::<Vec<_>>() {
+            for age in (0..=path.len() - length).rev() {
+                let node = &path[..length + age];
+                let Some((share, free)) = stops(node, age) else {
+                    continue;
+                };
+                let stopped = &weight * share;
+                weight -= &stopped;
+                let total = Rational::total(&free);
+                let is_last = node.len() + 1 == pair.tokens();
+                let all = if is_last { &mut texts } else { &mut starts };
+                for (token, share) in positive(&free).filter(|_| stopped.is_positive()) {
+                    let mass = &stopped * share / &total;
+                    *all.entry(extended(node, token)).or_default() += mass;
                 }
             }
         }
     }
-    (calls, texts)
+    [starts, texts]
+}
+
+/// Every draft and coin of the rule that carries by block.
+fn carried_block(pair: &Pair, most: usize) -> Decoded {
+    let carries = carries_of(pair, most);
+    let paths = |start: &[usize], weight: Rational| {
+        let mut paths = vec![(start.to_vec(), weight)];
+        for _ in 0..most.min(pair.tokens() - 1 - start.len()) {
+            paths = one_longer(pair, &paths);
+            paths.retain(|(_, weight)| weight.is_positive());
+        }
+        paths
+    };
+    let stops = |node: &[usize], age: usize| {
+        let ([target, draft], carry) = (pair.rows(node)?, &carries[node]);
+        let drafts_on = node.len() + 1 < pair.tokens();
+        let given = carry.give_out(drafts_on.then_some((target, draft)));
+        let free = target.iter().zip(draft).map(|(p, q)| given.free(p, q));
+        Some((given.stops(carry, age), free.collect()))
+    };
+    let [starts, texts] = settled(pair, paths, stops);
+    (Rational::total(starts.values()), texts)
 }
 
 /// Returns what is carried behind every prefix that the target may write.
@@ -493,20 +499,20 @@ fn each_carried(
     seed: u64,
     decoded: fn(&Pair, usize) -> Decoded,
     along: fn(&Pair, usize) -> Rational,
-    mut seen: impl FnMut(&Pair, usize, [&Rational; 3]),
-) -> u64 {
+    mut seen: impl FnMut(&mut Finding, &Pair, usize, [&Rational; 3]),
+) {
     let mut family = Family::new(seed);
-    let models = 64;
-    for index in 0..models {
-        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
-        let pair = Pair::random(&mut family, vocab, tokens);
-        let (calls, law) = decoded(&pair, most);
-        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        let both = [&calls, &along(&pair, most)];
-        let least = least_of_carried(finding, (&pair, most), &law, both, &name);
-        seen(&pair, most, [&calls, &least, &block_calls(&pair, most)]);
+    for index in 0..64 {
+        let (pair, most, name) = model(&mut family, index);
+        finding.about(name, |finding| {
+            let (calls, law) = decoded(&pair, most);
+            let both = [&calls, &along(&pair, most)];
+            let least = least_of_carried(finding, (&pair, most), &law, both);
+            let all = [&calls, &least, &block_calls(&pair, most)];
+            seen(finding, &pair, most, all);
+            Some(())
+        });
     }
-    models as u64
 }
 
 /// Calls of the rule that carries by token, along the texts.
@@ -530,48 +536,44 @@ fn carried_block_calls(pair: &Pair, most: usize) -> Rational {
 }
 
 fn carried_block_is_lossless(finding: &mut Finding) {
-    let (mut attained, mut below_token, mut below_block, mut above_block) = (0, 0, 0, 0);
     let (decoded, along) = (carried_block, carried_block_calls);
-    let models = each_carried(finding, 1905, decoded, along, |pair, most, all| {
-        let [calls, least, block] = all;
-        attained += u64::from(least == calls);
-        below_token += u64::from(*calls < carried_calls(pair, most));
-        below_block += u64::from(calls < block);
-        above_block += u64::from(calls > block);
-    });
-    finding.count("models, every draft, stop and next token", models);
-    finding.count("models on which no rule makes fewer calls", attained);
-    finding.count(
+    let [models, attained] = [
+        "models, every draft, stop and next token",
+        "models on which no rule makes fewer calls",
+    ];
+    let [below_block, below_token, above_block] = [
         "models with fewer calls than block verification",
-        below_block,
-    );
-    finding.count(
         "models with fewer calls than carrying by token",
-        below_token,
-    );
-    finding.count(
         "models with more calls than block verification",
-        above_block,
-    );
-    finding.require(attained < models, || {
-        "no model has a rule with fewer calls".to_owned()
+    ];
+    each_carried(finding, 1905, decoded, along, |finding, pair, most, all| {
+        let [calls, least, block] = all;
+        finding.add(models, 1);
+        finding.tally(attained, least == calls);
+        finding.tally(below_block, calls < block);
+        finding.tally(below_token, *calls < carried_calls(pair, most));
+        finding.tally(above_block, calls > block);
     });
+    let some = finding.counted(attained) < finding.counted(models);
+    finding.require(some, || "no model has a rule with fewer calls".to_owned());
 }
 
 fn carried_is_lossless(finding: &mut Finding) {
-    let (mut attained, mut above, mut below_block) = (0, 0, 0);
-    let models = each_carried(finding, 1903, carried, carried_calls, |_, most, all| {
-        let [calls, least, block] = all;
-        attained += u64::from(most > 1 && least == calls);
-        above += u64::from(most > 1 && least < calls);
-        below_block += u64::from(calls < block);
-    });
-    finding.count("models, all drafts and coins", models);
-    finding.count("of these with L > 1 and the least calls", attained);
-    finding.count("of these with L > 1 and more than the least", above);
-    finding.count(
-        "of these with fewer calls than block verification",
-        below_block,
+    each_carried(
+        finding,
+        1903,
+        carried,
+        carried_calls,
+        |finding, _, most, all| {
+            let ([calls, least, block], is_several) = (all, most > 1);
+            finding.add("models, all drafts and coins", 1);
+            let attains = is_several && least == calls;
+            finding.tally("of these with L > 1 and the least calls", attains);
+            let is_above = is_several && least < calls;
+            finding.tally("of these with L > 1 and more than the least", is_above);
+            let name = "of these with fewer calls than block verification";
+            finding.tally(name, calls < block);
+        },
     );
 }
 
@@ -598,20 +600,21 @@ fn calls_by(
 
 fn ordered(finding: &mut Finding) {
     let mut family = Family::new(1904);
-    let (mut texts, mut fewer, mut unordered) = (0, 0, 0);
     let one = Rational::one();
     for _ in 0..600 {
         let tokens = family.between(2, 8);
         let most = family.between(1, 4);
-        let mut ratio = || Rational::new(family.between(0, 9).into(), family.between(1, 6).into());
-        let ratios: Vec<Rational> = (0..tokens).map(|_| ratio()).collect();
-        let products = |coins: &[Rational]| {
+        let ratios = random_ratios(&mut family, tokens);
+        // A law of the accepted number from chances one after the other.
+        let reached = |next: &mut dyn FnMut(&Rational, &Rational) -> Rational,
+                       chances: &[Rational]| {
             let mut reached = vec![Rational::one()];
-            for coin in coins {
-                reached.push(&reached[reached.len() - 1] * coin);
+            for chance in chances {
+                reached.push(next(&reached[reached.len() - 1], chance));
             }
             reached
         };
+        let products = |coins: &[Rational]| reached(&mut |before, coin| before * coin, coins);
         let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
         let of_token = |start: usize, length: usize| products(&coins[start..start + length]);
         let token = calls_by(tokens, most, of_token);
@@ -619,49 +622,51 @@ fn ordered(finding: &mut Finding) {
         finding.same(&token, &by_replay, || format!("{ratios:?}"));
         let block = replayed(ChainRule::BLOCK, &ratios, most);
         // Coins that are no less, and laws that are no less: from each start another.
-        let mut up = |value: &Rational| {
-            let share = Rational::new(family.between(0, 4).into(), 4.into());
-            value + value.complement() * share
-        };
-        let raised: Vec<Rational> = coins.iter().map(&mut up).collect();
+        let raised = coins
+            .iter()
+            .map(|coin| coin + coin.complement() * quarters(&mut family));
+        let raised: Vec<Rational> = raised.collect();
         let several = calls_by(tokens, most, |start, length| {
             products(&raised[start..start + length])
         });
         let mut raise = |law: Vec<Rational>| {
-            let mut reached = vec![Rational::one()];
-            for least in &law[1..] {
-                let most = reached[reached.len() - 1].clone();
-                let share = Rational::new(family.between(0, 4).into(), 4.into());
-                reached.push(least + (most - least) * share);
-            }
-            reached
+            let mut next =
+                |most: &Rational, least: &Rational| least + (most - least) * quarters(&mut family);
+            reached(&mut next, &law[1..])
         };
         let any = calls_by(tokens, most, |start, length| raise(of_token(start, length)));
+        finding.add("texts, three rules each", 1);
         for calls in [&block, &several, &any] {
-            fewer += u64::from(*calls < token);
+            let name = "rules with fewer calls than token verification";
+            finding.tally(name, *calls < token);
             finding.require(*calls <= token, || {
                 format!("{ratios:?}, L = {most}: {calls} calls, token verification {token}")
             });
         }
         // At least block verification's is not enough to be ordered against it.
         let of_block = |start: usize, length: usize| {
-            let (mut reached, mut product) = (vec![Rational::one()], Rational::one());
-            for ratio in &ratios[start..start + length] {
+            let mut product = Rational::one();
+            let mut next = |before: &Rational, ratio: &Rational| {
                 product *= ratio;
-                reached.push(reached[reached.len() - 1].smaller(&product));
-            }
-            reached
+                before.smaller(&product)
+            };
+            reached(&mut next, &ratios[start..start + length])
         };
         let beyond = calls_by(tokens, most, |start, length| raise(of_block(start, length)));
-        unordered += u64::from(beyond > block);
-        texts += 1;
+        let name = "rules above block verification a round, with more calls than it";
+        finding.tally(name, beyond > block);
     }
-    finding.count("texts, three rules each", texts);
-    finding.count("rules with fewer calls than token verification", fewer);
-    finding.count(
-        "rules above block verification a round, with more calls than it",
-        unordered,
-    );
+}
+
+/// 0, 1/4, .. or 1.
+fn quarters(family: &mut Family) -> Rational {
+    part(family.between(0, 4), 4)
+}
+
+/// Ratios of so many tokens.
+fn random_ratios(family: &mut Family, tokens: usize) -> Vec<Rational> {
+    let ratios = (0..tokens).map(|_| part(family.between(0, 9), family.between(1, 6)));
+    ratios.collect()
 }
 
 /// The chance that each place of a text is marked, if the path from it lives there: a place with s > 0
@@ -691,42 +696,40 @@ fn marks(coins: &[Rational], least: &[Rational], most: usize) -> Vec<Rational> {
 
 fn token_is_above(finding: &mut Finding) {
     let mut family = Family::new(1906);
-    let (mut texts, mut equal, mut block_below) = (0, 0, 0);
+    let (mut equal, mut block_below) = (0, 0);
     let one = Rational::one();
     for _ in 0..2000 {
         let (tokens, most) = (family.between(1, 9), family.between(1, 4));
-        let mut ratio = || Rational::new(family.between(0, 9).into(), family.between(1, 6).into());
-        let ratios: Vec<Rational> = (0..tokens).map(|_| ratio()).collect();
-        let least = fewest_starts(&ratios, most);
-        let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
-        let marks = marks(&coins, &least, most);
-        let (fewest, proved) = (Rational::total(&least), Rational::total(&marks));
+        let ratios = random_ratios(&mut family, tokens);
+        finding.add("texts", 1);
         let name = || format!("{ratios:?}, L = {most}");
-        finding.require(proved >= fewest, || {
-            format!("{}: {proved}, {fewest}", name())
-        });
-        // No start has more than one marked place among itself and those that its drafts live to.
-        for start in 0..marks.len() {
-            let (mut alive, mut sum) = (Rational::one(), marks[start].clone());
-            for place in start + 1..marks.len().min(start + most + 1) {
-                alive *= &coins[place - 1];
-                sum += &alive * &marks[place];
+        finding.about(name, |finding| {
+            let least = fewest_starts(&ratios, most);
+            let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
+            let marks = marks(&coins, &least, most);
+            let (fewest, proved) = (Rational::total(&least), Rational::total(&marks));
+            finding.at_most("the fewest", &fewest, &proved);
+            // No start has more than one marked place among itself and those that its drafts live
+            // to.
+            for start in 0..marks.len() {
+                let (mut alive, mut sum) = (Rational::one(), marks[start].clone());
+                for place in start + 1..marks.len().min(start + most + 1) {
+                    alive *= &coins[place - 1];
+                    sum += &alive * &marks[place];
+                }
+                finding.at_most("marks behind a start", &sum, &one);
             }
-            finding.require(sum <= one, || format!("{}: {sum} behind {start}", name()));
-        }
-        let token = replayed(ChainRule::TOKEN, &ratios, most);
-        finding.require(token >= proved, || format!("{}: {token}, {proved}", name()));
-        equal += u64::from(token == fewest);
-        block_below += u64::from(replayed(ChainRule::BLOCK, &ratios, most) < fewest);
-        texts += 1;
+            let token = replayed(ChainRule::TOKEN, &ratios, most);
+            finding.at_most("what is proved", &proved, &token);
+            equal += u64::from(token == fewest);
+            block_below += u64::from(replayed(ChainRule::BLOCK, &ratios, most) < fewest);
+            Some(())
+        });
     }
-    finding.count("texts", texts);
     finding.count("of these with as many calls as the sum", equal);
-    finding.count(
-        "of these on which block verification makes fewer",
-        block_below,
-    );
-    finding.enough(block_below > 0, "texts");
+    let name = "of these on which block verification makes fewer";
+    finding.count(name, block_below);
+    finding.enough(&[name], 0);
 }
 
 /// What is carried at a prefix: sigma and a by age.
@@ -743,20 +746,17 @@ type RowsByStart = BTreeMap<(usize, Vec<usize>), Vec<Rational>>;
 
 fn any_giving_is_lossless(finding: &mut Finding) {
     let mut family = Family::new(1907);
-    let (mut models, mut moved) = (0, 0);
     for index in 0..48 {
-        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
-        let pair = Pair::random(&mut family, vocab, tokens);
+        let (pair, most, name) = model(&mut family, index);
         let mut rows = RowsByStart::new();
         for prefix in starts_of(&pair).keys() {
             for start in prefix.len().saturating_sub(most)..=prefix.len() {
-                rows.insert((start, prefix.clone()), family.row(vocab));
+                rows.insert((start, prefix.clone()), family.row(pair.vocab()));
             }
         }
         let carried = choose(&mut family, &pair, &rows, most);
-        let (starts, texts) = decoded_by_start(&pair, &rows, &carried);
-        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        finding.same(&texts, &pair.texts(), name);
+        let [starts, texts] = decoded_by_start(&pair, &rows, &carried);
+        finding.same(&texts, &pair.texts(), &name);
         for (prefix, p) in starts_of(&pair) {
             if p.is_positive() {
                 let begun = starts.get(&prefix).cloned().unwrap_or_default();
@@ -765,11 +765,11 @@ fn any_giving_is_lossless(finding: &mut Finding) {
                 });
             }
         }
-        moved += u64::from(carried.values().any(|one| one.drafted[0] < Rational::one()));
-        models += 1;
+        finding.add("models, every draft, stop and next token", 1);
+        let moves = |one: &Carried| one.drafted[0] < Rational::one();
+        let moved = "of these in which rounds do not start everywhere";
+        finding.tally(moved, carried.values().any(moves));
     }
-    finding.count("models, every draft, stop and next token", models);
-    finding.count("of these in which rounds do not start everywhere", moved);
 }
 
 /// Chooses what is given out behind every prefix, parents first.
@@ -801,35 +801,29 @@ fn choose(
             continue;
         };
         let mut left = target.clone();
-        let drafts_on = prefix.len() + 1 < pair.tokens();
-        let ages = if drafts_on {
-            drafted.len().min(most)
-        } else {
-            0
+        let ages = match prefix.len() + 1 < pair.tokens() {
+            true => drafted.len().min(most),
+            false => 0,
         };
         let mut given = vec![vec![Rational::zero(); target.len()]; ages];
         for age in 0..ages {
             let row = &rows[&(prefix.len() - age, prefix.clone())];
             let mut budget = kept[age].clone();
             for token in 0..target.len() {
-                let share = Rational::new(family.between(0, 4).into(), 4.into());
-                let most = (&drafted[age] * &row[token])
-                    .smaller(&left[token])
-                    .smaller(&budget);
-                let given_out = most * share;
+                let offered = &drafted[age] * &row[token];
+                let most = offered.smaller(&left[token]).smaller(&budget);
+                let given_out = most * quarters(family);
                 left[token] -= &given_out;
                 budget -= &given_out;
                 given[age][token] = given_out;
             }
         }
-        all.insert(
-            prefix,
-            Carried {
-                drafted,
-                kept,
-                given,
-            },
-        );
+        let chosen = Carried {
+            drafted,
+            kept,
+            given,
+        };
+        all.insert(prefix, chosen);
     }
     all
 }
@@ -839,62 +833,29 @@ fn decoded_by_start(
     pair: &Pair,
     rows: &RowsByStart,
     carried: &BTreeMap<Vec<usize>, Carried>,
-) -> (
-    BTreeMap<Vec<usize>, Rational>,
-    BTreeMap<Vec<usize>, Rational>,
-) {
-    let mut starts = BTreeMap::from([(Vec::new(), Rational::one())]);
-    let mut texts = BTreeMap::<Vec<usize>, Rational>::new();
-    for length in 0..pair.tokens() {
-        let begun = starts.iter().filter(|(start, _)| start.len() == length);
-        let here: Vec<_> = begun
-            .map(|(start, weight)| (start.clone(), weight.clone()))
-            .collect();
-        for (start, weight) in here {
-            let mut paths = vec![(start.clone(), weight)];
-            let mut whole = Vec::new();
-            while let Some((path, weight)) = paths.pop() {
-                let age = path.len() - start.len();
-                match carried.get(&path).filter(|one| age < one.given.len()) {
-                    Some(_) => {
-                        let row = &rows[&(start.len(), path.clone())];
-                        paths.extend(
-                            positive(row).map(|(token, q)| (extended(&path, token), &weight * q)),
-                        );
-                    }
-                    None => whole.push((path, weight)),
-                }
-            }
-            for (path, mut weight) in whole {
-                for age in (0..=path.len() - length).rev() {
-                    let node = &path[..length + age];
-                    let (Some(one), Some([target, _])) = (carried.get(node), pair.rows(node))
-                    else {
-                        continue;
-                    };
-                    let out: Rational = one.given.get(age).iter().flat_map(|row| row.iter()).sum();
-                    let all = &one.drafted[age] - &out;
-                    if all.is_nil() {
-                        continue;
-                    }
-                    let stopped = &weight * (&one.kept[age] - &out) / all;
-                    weight -= &stopped;
-                    let free: Vec<Rational> = (0..target.len())
-                        .map(|token| {
-                            &target[token]
-                                - one.given.iter().map(|row| &row[token]).sum::<Rational>()
-                        })
-                        .collect();
-                    let total = Rational::total(&free);
-                    for (token, share) in positive(&free).filter(|_| stopped.is_positive()) {
-                        let mass = &stopped * share / &total;
-                        let is_last = node.len() + 1 == pair.tokens();
-                        let all = if is_last { &mut texts } else { &mut starts };
-                        *all.entry(extended(node, token)).or_default() += mass;
-                    }
-                }
+) -> [BTreeMap<Vec<usize>, Rational>; 2] {
+    let paths = |start: &[usize], weight: Rational| {
+        let (mut open, mut whole) = (vec![(start.to_vec(), weight)], Vec::new());
+        while let Some((path, weight)) = open.pop() {
+            let age = path.len() - start.len();
+            if carried.get(&path).is_some_and(|one| age < one.given.len()) {
+                let row = positive(&rows[&(start.len(), path.clone())]);
+                open.extend(row.map(|(token, q)| (extended(&path, token), &weight * q)));
+            } else {
+                whole.push((path, weight));
             }
         }
-    }
-    (starts, texts)
+        whole
+    };
+    let stops = |node: &[usize], age: usize| {
+        let (one, [target, _]) = (carried.get(node)?, pair.rows(node)?);
+        let out: Rational = one.given.get(age).iter().flat_map(|row| row.iter()).sum();
+        let all = &one.drafted[age] - &out;
+        let free = (0..target.len()).map(|token| {
+            let given = one.given.iter().map(|row| &row[token]);
+            &target[token] - given.sum::<Rational>()
+        });
+        (!all.is_nil()).then(|| ((&one.kept[age] - &out) / all, free.collect()))
+    };
+    settled(pair, paths, stops)
 }

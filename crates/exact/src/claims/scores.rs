@@ -1,16 +1,14 @@
 //! Claims about which laws have an order of the tokens that finds the optimum.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::{Family, describe, fractions, optimum, shipped_optima, subsets};
+use super::claim::claims;
+use super::family::{Family, describe, fractions, half, optimum, part, subsets};
 use num_traits::Signed;
 use specgap_core::optimum::{ratio_scan, thresholds};
 use specgap_core::problem::Problem;
-use specgap_core::scheme::{
-    Composed, Composition, DraftScheme, Draws, Explicit, Product, Score, SetFamily,
-};
+use specgap_core::scheme::{Composed, Composition, DraftScheme, Draws, Explicit, Product, Score};
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, format_rational};
-use specgap_number::number::Number;
+use specgap_number::number::{Number, normalised};
 use std::sync::Arc;
 
 claims! {
@@ -60,7 +58,7 @@ claims! {
         in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
         over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \
         for fixed children of the other parents Theorem 1 applies to the children of x.";
-    refuted "one-score-two-models" by two_models,
+    refuted "one-score-two-models" of two_models,
         in ["refuted/two-models-left.toml", "refuted/two-models-right.toml"]
         "drafts from two models can be sorted: some score made of a token's own p, q_1 and \
         q_2 puts a best set first",
@@ -69,7 +67,7 @@ claims! {
         (.15, .15, 0, .7) the only best set is {0, 2}, with p = (.15, .15, .7, 0) it is {1, 3}. \
         Tokens 0 and 1 have the same p, q_1 and q_2 in both, and change sides. Two thresholds \
         take the place of the order (linear-thresholds). For V = 3 no such pair was found.";
-    refuted "any-race-sorts" by any_race,
+    refuted "any-race-sorts" of any_race,
         in ["refuted/race-not-proportional-early.toml", "refuted/race-not-proportional-late.toml"]
         "the first n of any independent clocks to ring can be sorted by some w/p",
         "a reading of the proof by exponential clocks",
@@ -78,7 +76,7 @@ claims! {
         (1/2 each), n = 2. One target asks for w_0/w_1 >= 2/3, another for w_0/w_1 <= 7/11. \
         Normal noise in place of Gumbel noise on the logits (perturb and take the top n) is \
         such a race.";
-    refuted "two-temperatures-sort" by two_temperatures,
+    refuted "two-temperatures-sort" of two_temperatures,
         in ["refuted/two-temperatures-light.toml",
             "refuted/two-temperatures-heavy.toml",
             "refuted/two-temperatures-sequential-light.toml",
@@ -91,7 +89,7 @@ claims! {
         51/7. Sequentially, q ~ (50, 6, 4, 1) first and then its squares without the first: \
         w_2/w_3 >= 15/2 and at most 172/23. Draw all drafts at one temperature, or search two \
         thresholds.";
-    refuted "distinct-beats-wr" by distinct_below_iid,
+    refuted "distinct-beats-wr" of distinct_below_iid,
         in ["refuted/distinct-below-replacement-distinct.toml",
             "refuted/distinct-below-replacement-iid.toml"]
         "alpha* of i.i.d. drafts given that they differ is at least that of i.i.d. drafts",
@@ -100,7 +98,7 @@ claims! {
         against 15/16. The condition throws away draws of the heavy token alone. Sequential \
         draws, which draw again in its place, have 27/28, and are never worse than i.i.d. \
         ones (wo-beats-wr).";
-    refuted "distinct-laws-ordered" by no_order,
+    refuted "distinct-laws-ordered" of no_order,
         in ["refuted/sequential-below-distinct-sequential.toml",
             "refuted/sequential-below-distinct-distinct.toml",
             "without-replacement/half-token-sequential.toml",
@@ -132,12 +130,8 @@ pub(super) fn mask_of(tokens: impl IntoIterator<Item = usize>) -> usize {
 
 /// The mass of a set.
 pub(super) fn mass(row: &[Rational], set: usize) -> Rational {
-    let members = row.iter().enumerate();
-    Rational::total(
-        members
-            .filter(|(token, _)| is_in(set, *token))
-            .map(|(_, mass)| mass),
-    )
+    let members = (0..row.len()).filter(|&token| is_in(set, token));
+    members.map(|token| &row[token]).sum()
 }
 
 /// The first (H, x, y) with x in H and y not at which Q is not w-convex: the growth by y on top of
@@ -191,83 +185,77 @@ fn target(row: Vec<Rational>) -> Option<Target> {
 
 fn closure(finding: &mut Finding) {
     let mut family = Family::new(1501);
-    let (mut laws, mut chances, mut forced, mut early, mut merged) = (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut tried = 0u64;
-    while laws < 400 && tried < 20_000 {
+    while finding.counted(LAWS[0]) < 400 && tried < 20_000 {
         tried += 1;
-        let vocab = family.between(2, 5);
-        let fine = vocab + family.below(2) * family.below(3);
-        let row = vec![family.weights(fine)];
-        let Some(mut law) = family.composition(fine, 3, 2, &row) else {
-            continue;
-        };
-        let is_merged = fine > vocab;
-        if is_merged {
-            let into = (0..fine).map(|token| match token < vocab {
-                true => token,
-                false => family.below(vocab),
-            });
-            law = Composition::Merged {
-                into: into.collect(),
-                law: Box::new(law),
-            };
-        }
-        let Ok(law) = Composed::new(vocab, law) else {
-            continue;
-        };
-        if !law.has_sort_theorem() {
-            continue;
-        }
-        let Some(scores) = law.scores() else { continue };
-        let held = mask_of(scores.forced.iter().copied());
-        let q = values(&law);
-        let weights = match scores.distinct.first() {
-            None => vec![Rational::zero(); vocab],
-            Some(Score::Mass(draft)) => Rational::row(draft),
-            // Logarithms: the scan alone is checked.
-            Some(Score::Chance(_)) => Vec::new(),
-        };
-        laws += 1;
-        forced += u64::from(held != 0);
-        early += u64::from(!law.nothing_exact().is_nil());
-        merged += u64::from(is_merged);
-        chances += u64::from(weights.is_empty());
-        let free: Vec<Rational> = (weights.iter().enumerate())
-            .map(|(token, weight)| match is_in(held, token) {
-                true => Rational::zero(),
-                false => weight.clone(),
-            })
-            .collect();
-        if !weights.is_empty() {
-            let violation = not_convex(vocab, &q, &free, held);
-            finding.require(violation.is_none(), || format!("{law:?}: {violation:?}"));
-        }
-        let empty = (0..q.len()).find(|mask| mask & held != held && !q[*mask].is_nil());
-        finding.require(empty.is_none(), || {
-            format!("{law:?}: forced, and {empty:?}")
-        });
-        let law: Arc<dyn DraftScheme> = Arc::new(law);
-        for _ in 0..3 {
-            let Some(p) = target(family.row(vocab)) else {
-                continue;
-            };
-            let Ok(problem) = Problem::from_law("random", p, Arc::clone(&law)) else {
-                continue;
-            };
-            let scan = ratio_scan::solve(&problem);
-            let scan = scan.as_ref().and_then(|found| found.rate.rational());
-            finding.same(scan, Some(&optimum(&problem)), || {
-                format!("{}, {law:?}", describe(&problem))
-            });
-        }
+        let _ = one_closure(finding, &mut family);
     }
-    finding.count("compositions of one score", laws);
-    finding.count("with forced tokens", forced);
-    finding.count("that may draft nothing", early);
-    finding.count("of merged tokens", merged);
-    finding.count("with logarithms as scores", chances);
-    let enough = laws == 400 && [forced, early, merged, chances].iter().all(|&n| n >= 10);
-    finding.enough(enough, "laws of some kind");
+    finding.enough(&LAWS[..1], 399);
+    finding.enough(&LAWS, 9);
+}
+
+/// Kinds of laws that [`one_closure`] counts.
+const LAWS: [&str; 5] = [
+    "compositions of one score",
+    "with forced tokens",
+    "that may draft nothing",
+    "of merged tokens",
+    "with logarithms as scores",
+];
+
+/// Checks a random composition; `None` if it has not one score.
+fn one_closure(finding: &mut Finding, family: &mut Family) -> Option<()> {
+    let vocab = family.between(2, 5);
+    let fine = vocab + family.below(2) * family.below(3);
+    let row = vec![family.weights(fine)];
+    let mut law = family.composition(fine, 3, 2, &row)?;
+    let is_merged = fine > vocab;
+    if is_merged {
+        let into = (0..fine).map(|token| match token < vocab {
+            true => token,
+            false => family.below(vocab),
+        });
+        law = Composition::Merged {
+            into: into.collect(),
+            law: Box::new(law),
+        };
+    }
+    let law = Composed::new(vocab, law).ok()?;
+    let scores = law.scores().filter(|_| law.has_sort_theorem())?;
+    let held = mask_of(scores.forced.iter().copied());
+    let q = values(&law);
+    let mut weights = match scores.distinct.first() {
+        None => vec![Rational::zero(); vocab],
+        Some(Score::Mass(draft)) => Rational::row(draft),
+        // Logarithms: the scan alone is checked.
+        Some(Score::Chance(_)) => Vec::new(),
+    };
+    let is_early = !law.nothing_exact().is_nil();
+    let kinds = [true, held != 0, is_early, is_merged, weights.is_empty()];
+    for (name, is_one) in LAWS.into_iter().zip(kinds) {
+        finding.tally(name, is_one);
+    }
+    if !weights.is_empty() {
+        let forced = (0..vocab).filter(|&token| is_in(held, token));
+        forced.for_each(|token| weights[token] = Rational::zero());
+        let violation = not_convex(vocab, &q, &weights, held);
+        finding.require(violation.is_none(), || format!("{law:?}: {violation:?}"));
+    }
+    let empty = (0..q.len()).find(|mask| mask & held != held && !q[*mask].is_nil());
+    finding.require(empty.is_none(), || {
+        format!("{law:?}: forced, and {empty:?}")
+    });
+    let law: Arc<dyn DraftScheme> = Arc::new(law);
+    for _ in 0..3 {
+        let p = target(family.row(vocab))?;
+        let problem = Problem::from_law("random", p, Arc::clone(&law)).ok()?;
+        let scan = ratio_scan::solve(&problem);
+        let scan = scan.as_ref().and_then(|found| found.rate.rational());
+        finding.same(scan, Some(&optimum(&problem)), || {
+            format!("{}, {law:?}", describe(&problem))
+        });
+    }
+    Some(())
 }
 
 /// A random law of sets of four tokens, each drawn by at most one of a few tuples.
@@ -284,17 +272,14 @@ fn sets_law(family: &mut Family, vocab: usize) -> Option<Explicit> {
 fn moved_law(family: &mut Family, vocab: usize) -> Option<Explicit> {
     let row = Draft::from_rationals(fractions(&family.positive_weights(vocab))).ok()?;
     let law = specgap_core::scheme::WithoutReplacement::new(row, 2).exact_set_law();
-    let whole = |weight: &num_bigint::BigUint| Rational::fraction(weight, &law.total);
     let masses = law.weights.iter().map(|weight| {
-        let part = Rational::new((95 + family.below(11)).into(), 100.into());
-        whole(weight).times(&part)
+        let moved = part(95 + family.below(11), 100);
+        Rational::fraction(weight, &law.total) * moved
     });
-    let masses: Vec<Rational> = masses.collect();
-    let total = Rational::total(&masses);
-    let masses = masses.iter().map(|mass| mass.over(&total)).collect();
-    let listed = |sets: &SetFamily| sets.iter().map(<[u32]>::to_vec).collect();
-    let law_of = TupleProbabilities::from_rationals(masses).ok()?;
-    Explicit::new(vocab, 2, listed(&law.sets), law_of).ok()
+    let masses = normalised(&masses.collect::<Vec<_>>())?;
+    let sets = law.sets.iter().map(<[u32]>::to_vec).collect();
+    let law = TupleProbabilities::from_rationals(masses).ok()?;
+    Explicit::new(vocab, 2, sets, law).ok()
 }
 
 /// c(x, y), or `None` for infinity.
@@ -373,20 +358,19 @@ fn target_of_proof(
 
 fn converse(finding: &mut Finding) {
     let mut family = Family::new(1502);
-    let (vocab, mut laws) = (4, 0u64);
-    let (mut scored, mut without, mut missed) = (0u64, 0u64, 0u64);
-    while laws < 150 {
-        let law = if family.below(3) == 0 {
-            sets_law(&mut family, vocab)
-        } else {
-            moved_law(&mut family, vocab)
+    let (vocab, laws) = (4, "laws of sets");
+    while finding.counted(laws) < 150 {
+        let law = match family.below(3) {
+            0 => sets_law(&mut family, vocab),
+            _ => moved_law(&mut family, vocab),
         };
         let Some(law) = law else { continue };
         let q = values(&law);
-        laws += 1;
+        finding.add(laws, 1);
         let score = weights_of(vocab, &q);
+        finding.tally("with a score", score.is_some());
+        finding.tally("without one", score.is_none());
         if let Some(weights) = &score {
-            scored += 1;
             finding.require(not_convex(vocab, &q, weights, 0).is_none(), || {
                 format!("{law:?}: weights {weights:?} are no score")
             });
@@ -397,33 +381,25 @@ fn converse(finding: &mut Finding) {
                 finding.same(scanned, least, || format!("{law:?}, p = {p:?}"));
             }
         }
-        without += u64::from(score.is_none());
         // Any weights that fail: the scan by them misses the optimum of some target.
         let weights = fractions(&family.positive_weights(vocab));
         let Some((mask, x, y)) = not_convex(vocab, &q, &weights, 0) else {
             continue;
         };
         let found = (1..60).find_map(|halvings| {
-            let delta = Rational::new(1.into(), num_bigint::BigInt::from(1u64 << halvings));
-            let p = target_of_proof(vocab, &q, (mask, x, y), &delta)?;
+            let p = target_of_proof(vocab, &q, (mask, x, y), &part(1, 1u64 << halvings))?;
             let (least, masks) = minimisers(&p, &q);
             let apart = masks.iter().all(|&mask| is_in(mask, x) && !is_in(mask, y));
             let first = weights[y].times(&p[x]) > weights[x].times(&p[y]);
             (apart && first && scan(&p, &weights, &q) > least).then_some(())
         });
-        missed += 1;
+        finding.add("weights that miss an optimum", 1);
         finding.require(found.is_some(), || {
             format!("{law:?}, w = {weights:?}: not convex at {mask:b}, {x}, {y}, and never missed")
         });
     }
-    finding.count("laws of sets", laws);
-    finding.count("with a score", scored);
-    finding.count("without one", without);
-    finding.count("weights that miss an optimum", missed);
-    finding.enough(
-        scored >= 10 && without >= 10 && missed >= 50,
-        "laws of some kind",
-    );
+    finding.enough(&["with a score", "without one"], 9);
+    finding.enough(&["weights that miss an optimum"], 49);
 }
 
 /// Sorts by falling w/p.
@@ -465,18 +441,17 @@ fn two_scores(family: &mut Family) -> Option<Problem> {
                 0 => Draws::Independent,
                 1 => Draws::Distinct,
                 2 => Draws::Sequential,
-                _ => Draws::Stopped(Rational::new(1.into(), 3.into())),
+                _ => Draws::Stopped(part(1, 3)),
             },
         };
         let both = [part(family, 0), part(family, 1)];
-        let weight = || Rational::new(1.into(), 2.into());
         let composition = match family.below(3) {
-            0 => Composition::Mixture(both.map(|part| (weight(), part)).to_vec()),
+            0 => Composition::Mixture(both.map(|part| (half(), part)).to_vec()),
             1 => Composition::Union(both.to_vec()),
             _ => {
                 let [first, second] = both;
                 let more = Composition::Union(vec![first.clone(), second]);
-                Composition::Mixture(vec![(weight(), first), (weight(), more)])
+                Composition::Mixture(vec![(half(), first), (half(), more)])
             }
         };
         Arc::new(Composed::new(vocab, composition).ok()?)
@@ -497,10 +472,9 @@ fn has_thresholds(p: &[Rational], w: &[Vec<Rational>; 2], mask: usize) -> bool {
         l.iter().all(|l| !l.is_negative())
             && (0..p.len()).all(|i| {
                 let price = l[0].times(&w[0][i]) + l[1].times(&w[1][i]);
-                if is_in(mask, i) {
-                    p[i] <= price
-                } else {
-                    p[i] >= price
+                match is_in(mask, i) {
+                    true => p[i] <= price,
+                    false => p[i] >= price,
                 }
             })
     };
@@ -508,66 +482,52 @@ fn has_thresholds(p: &[Rational], w: &[Vec<Rational>; 2], mask: usize) -> bool {
     lines.iter().enumerate().any(|(k, [a, b, c])| {
         lines[..k].iter().any(|[d, e, f]| {
             let determinant = a * e - b * d;
-            if determinant.is_nil() {
-                return false;
-            }
-            fits([
-                (c * e - b * f).over(&determinant),
-                (a * f - c * d).over(&determinant),
-            ])
+            let corner = [c * e - b * f, a * f - c * d];
+            !determinant.is_nil() && fits(corner.map(|side| side.over(&determinant)))
         })
     })
 }
 
 fn linear(finding: &mut Finding) {
     let mut family = Family::new(1503);
-    let (mut problems, mut sets) = (0u64, 0u64);
-    while problems < 300 {
-        let Some(problem) = two_scores(&mut family) else {
-            continue;
-        };
-        let Ok(found) = thresholds::solve(&problem) else {
-            continue;
-        };
-        let Some(scores) = problem.scheme().scores() else {
-            continue;
-        };
-        let &[Score::Mass(first), Score::Mass(second)] = scores.distinct.as_slice() else {
-            continue;
-        };
-        problems += 1;
-        let alpha = optimum(&problem);
-        finding.same(found.rate.rational(), Some(&alpha), || describe(&problem));
-        let (p, w) = (
-            Rational::row(problem.target()),
-            [first, second].map(|row| Rational::row(row)),
-        );
-        let q = values(problem.scheme());
-        let held = mask_of(scores.forced.iter().copied());
-        for mask in minimisers(&p, &q).1 {
-            if mask & held != held {
-                continue;
-            }
-            sets += 1;
-            // Forced tokens are in anyway.
-            let free: Vec<usize> = (0..p.len()).filter(|&i| !is_in(held, i)).collect();
-            let only = |row: &[Rational]| free.iter().map(|&i| row[i].clone()).collect::<Vec<_>>();
-            let places = 0..free.len();
-            let inside = mask_of(places.filter(|&place| is_in(mask, free[place])));
-            let w = [only(&w[0]), only(&w[1])];
-            finding.require(has_thresholds(&only(&p), &w, inside), || {
-                format!("{}: {mask:b} is no threshold set", describe(&problem))
-            });
-        }
+    while finding.counted("problems of two scores") < 300 {
+        let _ = one_linear(finding, &mut family);
     }
-    finding.count("problems of two scores", problems);
-    finding.count("minimisers", sets);
+}
+
+/// Checks a random problem; `None` if it has not two scores.
+fn one_linear(finding: &mut Finding, family: &mut Family) -> Option<()> {
+    let problem = two_scores(family)?;
+    let found = thresholds::solve(&problem).ok()?;
+    let scores = problem.scheme().scores()?;
+    let &[Score::Mass(first), Score::Mass(second)] = scores.distinct.as_slice() else {
+        return None;
+    };
+    finding.add("problems of two scores", 1);
+    let alpha = optimum(&problem);
+    finding.same(found.rate.rational(), Some(&alpha), || describe(&problem));
+    let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
+    let held = mask_of(scores.forced.iter().copied());
+    // Forced tokens are in anyway.
+    let free: Vec<usize> = (0..p.len()).filter(|&i| !is_in(held, i)).collect();
+    let only = |row: &[Rational]| free.iter().map(|&i| row[i].clone()).collect::<Vec<_>>();
+    let w = [first, second].map(|row| only(&Rational::row(row)));
+    let least = minimisers(&p, &q).1.into_iter();
+    for mask in least.filter(|mask| mask & held == held) {
+        finding.add("minimisers", 1);
+        let places = 0..free.len();
+        let inside = mask_of(places.filter(|&place| is_in(mask, free[place])));
+        finding.require(has_thresholds(&only(&p), &w, inside), || {
+            format!("{}: {mask:b} is no threshold set", describe(&problem))
+        });
+    }
+    Some(())
 }
 
 fn children(finding: &mut Finding) {
     let mut family = Family::new(1504);
-    let (mut trees, mut better) = (0u64, 0u64);
-    while trees < 120 {
+    let trees = "trees";
+    while finding.counted(trees) < 120 {
         let (parents, tokens) = (family.between(2, 3), family.between(2, 3));
         // Chances of the sets of drafted parents, by mask.
         let chosen = family.row(1 << parents);
@@ -587,54 +547,37 @@ fn children(finding: &mut Finding) {
             })
             .collect();
         let Some(laws) = laws else { continue };
-        trees += 1;
         let part = |mask: usize, x: usize| mask >> (x * tokens) & ((1 << tokens) - 1);
         let value = |mask: usize| {
-            let held = (0..parents * tokens).filter(|&pair| is_in(mask, pair));
-            let mut difference = Rational::total(held.map(|pair| &p[pair]));
-            for (drafted, chance) in chosen.iter().enumerate() {
-                let mut inside = chance.clone();
-                for x in (0..parents).filter(|&x| is_in(drafted, x)) {
-                    inside = inside.times(&laws[x][0][part(mask, x)]);
-                }
-                difference -= inside;
-            }
-            difference
+            let inside = chosen.iter().enumerate().map(|(drafted, chance)| {
+                let parents = (0..parents).filter(|&x| is_in(drafted, x));
+                chance
+                    * parents
+                        .map(|x| &laws[x][0][part(mask, x)])
+                        .product::<Rational>()
+            });
+            mass(&p, mask) - inside.sum::<Rational>()
         };
         // Prefixes of the children of each parent; those with p = q = 0 do not matter.
-        let prefixes: Vec<Vec<usize>> = (0..parents)
-            .map(|x| {
-                let (p, q) = (&p[x * tokens..], &laws[x][1]);
-                let mut order: Vec<usize> = (0..tokens).collect();
-                order.retain(|&y| !(q[y].is_nil() && p[y].is_nil()));
-                sort_by_ratio(&mut order, q, p);
-                let mut mask = 0;
-                let grown = order.into_iter().map(|y| {
-                    mask |= 1 << y;
-                    mask
-                });
-                [0].into_iter().chain(grown).collect()
-            })
-            .collect();
-        let least = (0..1usize << (parents * tokens))
-            .map(value)
-            .min()
-            .unwrap_or_default();
         let mut sorted = vec![0usize];
-        for (x, prefixes) in prefixes.iter().enumerate() {
-            let longer = |&mask: &usize| {
-                prefixes
-                    .iter()
-                    .map(move |prefix| mask | prefix << (x * tokens))
-            };
+        for (x, [_, q]) in laws.iter().enumerate() {
+            let p = &p[x * tokens..];
+            let mut order: Vec<usize> = (0..tokens).collect();
+            order.retain(|&y| !(q[y].is_nil() && p[y].is_nil()));
+            sort_by_ratio(&mut order, q, p);
+            let prefixes = (0..=order.len()).map(|count| mask_of(order[..count].iter().copied()));
+            let prefixes: Vec<usize> = prefixes.map(|prefix| prefix << (x * tokens)).collect();
+            let longer = |&mask: &usize| prefixes.iter().map(move |prefix| mask | prefix);
             sorted = sorted.iter().flat_map(longer).collect();
         }
+        let all = 0..1usize << (parents * tokens);
+        let least = all.map(value).min().unwrap_or_default();
         let best = sorted.into_iter().map(value).min().unwrap_or_default();
-        better += u64::from(least.is_negative() && chosen[0].is_nil());
+        finding.add(trees, 1);
+        let name = "of them with a parent for sure and alpha* below 1";
+        finding.tally(name, least.is_negative() && chosen[0].is_nil());
         finding.same(best, least, || format!("p = {p:?}, parents {chosen:?}"));
     }
-    finding.count("trees", trees);
-    finding.count("of them with a parent for sure and alpha* below 1", better);
 }
 
 /// A problem's only minimiser, as a mask.
@@ -664,17 +607,14 @@ fn asked(problems: &[Problem; 2], [x, y]: [usize; 2]) -> Option<[Rational; 2]> {
 
 fn contradict(
     finding: &mut Finding,
-    texts: [&str; 2],
+    problems: &[Problem; 2],
     [x, y]: [usize; 2],
     [product, at_least, at_most]: [&'static str; 3],
 ) {
-    let Some(problems) = finding.shipped(texts) else {
-        return;
-    };
     let q = values(problems[0].scheme());
     let vocab = problems[0].vocab();
     let both = quotient(vocab, &q, x, y).zip(quotient(vocab, &q, y, x));
-    let Some([least, most]) = asked(&problems, [x, y]) else {
+    let Some([least, most]) = asked(problems, [x, y]) else {
         return;
     };
     if let Some((there, back)) = both {
@@ -695,31 +635,19 @@ fn contradict(
 /// What two targets ask of the weights, as evidence.
 const ASKED: [&str; 3] = ["c(x,y) c(y,x)", "w_x/w_y at least", "and at most"];
 
-fn any_race(finding: &mut Finding) {
-    let files = [
-        problem!("refuted/race-not-proportional-early"),
-        problem!("refuted/race-not-proportional-late"),
-    ];
-    contradict(finding, files, [0, 1], ASKED);
+fn any_race(finding: &mut Finding, problems: [Problem; 2]) {
+    contradict(finding, &problems, [0, 1], ASKED);
 }
 
-fn two_temperatures(finding: &mut Finding) {
-    let files = [
-        problem!("refuted/two-temperatures-light"),
-        problem!("refuted/two-temperatures-heavy"),
-    ];
-    contradict(finding, files, [2, 3], ASKED);
+fn two_temperatures(finding: &mut Finding, [light, heavy, s_light, s_heavy]: [Problem; 4]) {
+    contradict(finding, &[light, heavy], [2, 3], ASKED);
     let mut sequential = Finding::default();
-    let files = [
-        problem!("refuted/two-temperatures-sequential-light"),
-        problem!("refuted/two-temperatures-sequential-heavy"),
-    ];
     let names = [
         "sequentially, c(x,y) c(y,x)",
         "sequentially, w_x/w_y at least",
         "sequentially, and at most",
     ];
-    contradict(&mut sequential, files, [2, 3], names);
+    contradict(&mut sequential, &[s_light, s_heavy], [2, 3], names);
     finding.evidence.extend(sequential.evidence);
     // Both ways of drawing have to refute it.
     if sequential.violation.is_none() {
@@ -727,32 +655,23 @@ fn two_temperatures(finding: &mut Finding) {
     }
 }
 
-fn two_models(finding: &mut Finding) {
-    let texts = [
-        problem!("refuted/two-models-left"),
-        problem!("refuted/two-models-right"),
-    ];
-    let Some(problems) = finding.shipped(texts) else {
-        return;
-    };
-    let same = (0..2).all(|token| {
-        let p = |problem: &Problem| problem.target().exact().probability(token);
-        p(&problems[0]) == p(&problems[1])
-    });
+fn two_models(finding: &mut Finding, problems: [Problem; 2]) {
+    let rows = problems
+        .each_ref()
+        .map(|problem| Rational::row(problem.target()));
+    let same = rows[0][..2] == rows[1][..2];
     let asked = asked(&problems, [0, 1]);
-    for (name, problem) in [
-        ("best set left", &problems[0]),
-        ("best set right", &problems[1]),
-    ] {
+    for (name, problem) in ["best set left", "best set right"]
+        .into_iter()
+        .zip(&problems)
+    {
         let best = only_minimiser(problem).map_or(String::new(), |mask| {
-            format!(
-                "{:?}",
-                (0..4).filter(|&i| is_in(mask, i)).collect::<Vec<_>>()
-            )
+            let members: Vec<usize> = (0..4).filter(|&i| is_in(mask, i)).collect();
+            format!("{members:?}")
         });
         finding.text(name, best);
     }
-    finding.fraction("alpha*", &optimum(&problems[0]));
+    finding.optimum("alpha*", &problems[0]);
     finding.require(!(same && asked.is_some()), || {
         "tokens 0 and 1 keep their p, q_1 and q_2, and change sides".to_owned()
     });
@@ -766,36 +685,21 @@ fn two_models(finding: &mut Finding) {
     }
 }
 
-fn distinct_below_iid(finding: &mut Finding) {
-    let texts = [
-        problem!("refuted/distinct-below-replacement-distinct"),
-        problem!("refuted/distinct-below-replacement-iid"),
-    ];
-    let names = ["alpha* given that drafts differ", "alpha* with replacement"];
-    if let Some([(_, distinct), (_, iid)]) = shipped_optima(finding, texts, names) {
-        finding.require(distinct >= iid, || {
-            let [distinct, iid] = [distinct, iid].map(|value| format_rational(&value));
-            format!("{distinct} given that drafts differ, {iid} with replacement")
-        });
-    }
+fn distinct_below_iid(finding: &mut Finding, [distinct, iid]: [Problem; 2]) {
+    let distinct = finding.optimum("alpha* given that drafts differ", &distinct);
+    let iid = finding.optimum("alpha* with replacement", &iid);
+    finding.require(distinct >= iid, || {
+        let [distinct, iid] = [distinct, iid].map(|value| format_rational(&value));
+        format!("{distinct} given that drafts differ, {iid} with replacement")
+    });
 }
 
-fn no_order(finding: &mut Finding) {
-    let texts = [
-        problem!("without-replacement/half-token-sequential"),
-        problem!("without-replacement/half-token-conditioned"),
-        problem!("refuted/sequential-below-distinct-sequential"),
-        problem!("refuted/sequential-below-distinct-distinct"),
-    ];
-    let names = [
-        "sequential, heavy token",
-        "distinct, heavy token",
-        "sequential, light token",
-        "distinct, light token",
-    ];
-    if let Some([(_, s), (_, d), (_, t), (_, e)]) = shipped_optima(finding, texts, names) {
-        finding.require(!(s > d && t < e), || {
-            "sequential draws are better for one target, distinct ones for another".to_owned()
-        });
-    }
+fn no_order(finding: &mut Finding, [t, e, s, d]: [Problem; 4]) {
+    let s = finding.optimum("sequential, heavy token", &s);
+    let d = finding.optimum("distinct, heavy token", &d);
+    let t = finding.optimum("sequential, light token", &t);
+    let e = finding.optimum("distinct, light token", &e);
+    finding.require(!(s > d && t < e), || {
+        "sequential draws are better for one target, distinct ones for another".to_owned()
+    });
 }

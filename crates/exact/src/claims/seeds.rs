@@ -1,16 +1,15 @@
 //! The claim about random numbers that every round begins anew with.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::Family;
+use super::claim::claims;
+use super::family::{Family, rows};
+use specgap_core::problem::Problem;
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::{Number, normalised};
 use std::collections::BTreeMap;
 
-const RESET: &str = problem!("refuted/seed-reset-each-round");
-
 claims! {
-    refuted "seed-reset-each-round" by check,
+    refuted "seed-reset-each-round" of check,
         in ["refuted/seed-reset-each-round.toml"]
         "a decoder whose every round, over its random numbers, puts out tokens by the target's law \
         writes texts by the target's law, also if each round of a request begins with the same numbers",
@@ -119,36 +118,28 @@ fn off(p: &[Rational], q: &[Rational], tokens: usize) -> Rational {
     over.sum()
 }
 
-fn check(finding: &mut Finding) {
-    if let Some([problem]) = finding.shipped([RESET])
-        && let Some(q) = problem.scheme().draft()
-    {
-        let (p, q) = (Rational::row(problem.target()), Rational::row(q));
-        for (tokens, name) in [
-            (1, "total variation, first token"),
-            (2, "total variation, two tokens"),
-            (3, "total variation, three tokens"),
-        ] {
-            let off = off(&p, &q, tokens);
-            finding.fraction(name, &off);
-            finding.require(off.is_nil(), || {
-                format!(
-                    "texts of {tokens} tokens are off by {}",
-                    format_rational(&off)
-                )
-            });
-        }
+fn check(finding: &mut Finding, [problem]: [Problem; 1]) {
+    let [p, q] = rows(&problem).unwrap_or_default();
+    for (tokens, name) in [
+        (1, "total variation, first token"),
+        (2, "total variation, two tokens"),
+        (3, "total variation, three tokens"),
+    ] {
+        let off = off(&p, &q, tokens);
+        finding.fraction(name, &off);
+        finding.require(off.is_nil(), || {
+            let off = format_rational(&off);
+            format!("texts of {tokens} tokens are off by {off}")
+        });
     }
     let mut family = Family::new(2103);
-    let (mut first, mut three) = (0, 0);
     for _ in 0..200 {
         let vocab = family.between(2, 4);
         let [p, q] = family.rows(vocab);
-        first += u64::from(off(&p, &q, 1).is_nil());
-        three += u64::from(!off(&p, &q, 3).is_nil());
+        let [first, three] = [1, 3].map(|tokens| off(&p, &q, tokens).is_nil());
+        finding.tally("of 200 random pairs, first token by p", first);
+        finding.tally("of 200, text of three tokens off", !three);
     }
-    finding.count("of 200 random pairs, first token by p", first);
-    finding.count("of 200, text of three tokens off", three);
 }
 
 #[cfg(test)]

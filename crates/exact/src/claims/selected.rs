@@ -121,26 +121,19 @@ fn upwards(
 
 fn rounds(lift: &mut Lift<'_>, next: Next<'_>) -> Option<Rounds> {
     let (mut rounds, mut all) = (Rounds::default(), Some(()));
-    let trees = (lift.pair, lift.law, next);
-    each_tree(
-        trees,
-        &Grown::root(),
-        &Rational::one(),
-        &mut |nodes, chance| {
-            all = all.and_then(|()| see(lift, &mut rounds, nodes, (0, chance), &[]));
-        },
-    );
+    each_tree((lift.pair, lift.law, next), &[], &mut |nodes, chance| {
+        all = all.and_then(|()| see(lift, &mut rounds, nodes, (0, chance), &[]));
+    });
     all.map(|()| rounds)
 }
 
 fn lossless(finding: &mut Finding) {
-    let (mut fixed, mut free) = (0, 0);
     each_model(3210, 2, |model| {
         for rule in rules(model.law).filter(|_| model.root.len() == 1) {
             let found = rounds(&mut Lift::new(model.pair, model.law, rule), &model.next());
             let holds = found.is_some_and(|found| found.is_lossless(model.pair, model.texts));
             finding.require(holds, || format!("{}, {rule}: another text", model.name));
-            fixed += 1;
+            finding.add("models with a rule, every tree, draft and selection", 1);
         }
     });
     each_free(3211, |pair, texts, law| {
@@ -150,11 +143,9 @@ fn lossless(finding: &mut Finding) {
             finding.require(holds, || {
                 format!("{law}, {rule}: another text of free shapes")
             });
-            free += 1;
+            finding.add("of shapes that look at other branches", 1);
         }
     });
-    finding.count("models with a rule, every tree, draft and selection", fixed);
-    finding.count("of shapes that look at other branches", free);
 }
 
 /// Numbers of children by depth.
@@ -162,73 +153,66 @@ const WIDTHS: [&[usize]; 5] = [&[2], &[2, 1], &[1, 2], &[2, 2], &[2, 1, 1]];
 
 fn above_recursion(finding: &mut Finding) {
     let mut family = Family::new(3212);
-    let (mut prefixes, mut more) = (0, 0);
     for widths in WIDTHS {
-        let pair = Pair::random(
-            &mut family,
-            2 + usize::from(widths.len() < 3),
-            widths.len() + 1,
-        );
-        let vocab = pair.rows(&[]).map_or(0, |[p, _]| p.len());
+        let vocab = 2 + usize::from(widths.len() < 3);
+        let pair = Pair::random(&mut family, vocab, widths.len() + 1);
         let texts = texts(vocab, widths.len() + 1);
-        let by_depth = |nodes: &[Grown]| {
-            let open = nodes
-                .iter()
-                .position(|node| node.count.is_none() && node.prefix.len() < widths.len())?;
-            Some((open, widths[nodes[open].prefix.len()]))
-        };
         for law in LAWS {
             for rule in rules(law) {
                 let mut lift = Lift::new(&pair, law, rule);
-                let found = rounds(&mut lift, &by_depth);
-                let down = lift.rounds_from_root(&by_depth);
-                let (Some(found), Some(down)) = (found, down) else {
-                    finding.require(false, || format!("{law}, {rule}: no rounds"));
-                    continue;
-                };
-                for text in &texts {
-                    let [found, down] = [&found, &down].map(|rounds| rounds.ways(&pair, text));
-                    let mut least = Rational::one();
-                    let mut product = Rational::one();
-                    for depth in 1..text.len() {
-                        let prefix = &text[..depth - 1];
-                        let ratio =
-                            selected(&mut lift, prefix, widths[depth - 1]).zip(pair.rows(prefix));
-                        let token = text[depth - 1];
-                        let ratio = ratio.filter(|(_, [p, _])| !p[token].is_nil());
-                        let Some((selected, [p, _])) = ratio else {
-                            break;
-                        };
-                        product = product.times(&selected[token].over(&p[token]));
-                        least = least.smaller(&product);
-                        let kept = |ways: &[Rational]| Rational::total(&ways[depth..]);
-                        let by_text = least.times(&pair.written(text, 0));
-                        finding.require(kept(&found) == by_text, || {
-                            format!("{law}, {rule} {text:?}: the formula has {by_text}")
-                        });
-                        finding.require(kept(&found) >= kept(&down), || {
-                            format!("{law}, {rule} {text:?}: less than from the root")
-                        });
-                        more += u64::from(kept(&found) > kept(&down));
-                        prefixes += 1;
-                    }
-                }
+                let name = || format!("{law}, {rule}");
+                finding.about(name, |finding| by_depth(finding, &mut lift, widths, &texts));
             }
         }
     }
-    let (mut below, mut free) = (0, 0);
     each_free(3213, |pair, _, law| {
         for rule in rules(law) {
             let mut lift = Lift::new(pair, law, rule);
             let found = rounds(&mut lift, &following(pair));
             let both = found.zip(lift.rounds_from_root(&following(pair)));
-            below += u64::from(both.is_some_and(|(found, down)| found.kept() < down.kept()));
-            free += 1;
+            let is_below = both.is_some_and(|(found, down)| found.kept() < down.kept());
+            finding.add("models of shapes that look at other branches", 1);
+            finding.tally("of these, with less than from the root", is_below);
         }
     });
-    finding.count("prefixes of texts", prefixes);
-    finding.count("of which more is kept than from the root", more);
-    finding.count("models of shapes that look at other branches", free);
-    finding.count("of these, with less than from the root", below);
-    finding.enough(more > 100, "prefixes");
+    finding.enough(&[KEPT], 100);
+}
+
+const KEPT: &str = "of which more is kept than from the root";
+
+/// Checks what is kept where nodes of a depth have so many children.
+fn by_depth(
+    finding: &mut Finding,
+    lift: &mut Lift<'_>,
+    widths: &[usize],
+    texts: &[Vec<usize>],
+) -> Option<()> {
+    let pair = lift.pair;
+    let next = |nodes: &[Grown]| {
+        let is_open = |node: &Grown| node.count.is_none() && node.prefix.len() < widths.len();
+        let open = nodes.iter().position(is_open)?;
+        Some((open, widths[nodes[open].prefix.len()]))
+    };
+    let (found, down) = (rounds(lift, &next)?, lift.rounds_from_root(&next)?);
+    for text in texts {
+        let [found, down] = [&found, &down].map(|rounds| rounds.ways(pair, text));
+        let mut least = Rational::one();
+        let mut product = Rational::one();
+        for depth in 1..text.len() {
+            let (prefix, token) = (&text[..depth - 1], text[depth - 1]);
+            let both = selected(lift, prefix, widths[depth - 1]).zip(pair.rows(prefix));
+            let Some((selected, [p, _])) = both.filter(|(_, [p, _])| !p[token].is_nil()) else {
+                break;
+            };
+            product *= &selected[token] / &p[token];
+            least = least.smaller(&product);
+            let by_text = least.times(&pair.written(text, 0));
+            let [found, down] = [&found, &down].map(|ways| Rational::total(&ways[depth..]));
+            finding.add("prefixes of texts", 1);
+            finding.tally(KEPT, found > down);
+            finding.same(&found, &by_text, || format!("{text:?}"));
+            finding.at_most("from the root", &down, &found);
+        }
+    }
+    Some(())
 }

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, positive};
+use super::family::{Family, overlap, positive};
 use super::rounds::{least_of_carried, mean_calls, replayed};
 use super::scores::mass;
 use super::text::{Pair, carried, extended};
@@ -40,7 +40,6 @@ const SHAPES: [[usize; 3]; 6] = [
 
 fn check(finding: &mut Finding) {
     let mut family = Family::new(1906);
-    let (mut models, mut tokens_seen, mut fewer) = (0, 0, 0);
     for index in 0..60 {
         let [vocab, tokens, drafts] = SHAPES[index % SHAPES.len()];
         let name = || format!("V = {vocab}, N = {tokens}, n = {drafts}, model {index}");
@@ -56,31 +55,25 @@ fn check(finding: &mut Finding) {
             let q = rows.next().cloned().unwrap_or_default();
             [q.clone(), q]
         });
-        let (calls, law) = carried(&pair, 1);
-        let along = mean_calls(&pair, |ratios| Rational::total(&carried_starts(ratios, 1)));
-        least_of_carried(finding, (&pair, 1), &law, [&calls, &along], &name);
-        let alone = mean_calls(&pair, |ratios| replayed(ChainRule::TOKEN, ratios, 1));
-        finding.require(calls <= alone, || {
-            format!("{}: {calls} calls, {alone} round by round", name())
+        finding.about(name, |finding| {
+            let (calls, law) = carried(&pair, 1);
+            let along = mean_calls(&pair, |ratios| Rational::total(&carried_starts(ratios, 1)));
+            least_of_carried(finding, (&pair, 1), &law, [&calls, &along]);
+            let alone = mean_calls(&pair, |ratios| replayed(ChainRule::TOKEN, ratios, 1));
+            finding.at_most("calls", &calls, &alone);
+            finding.add("models, all drafts and coins", 1);
+            let seen = every_token(finding, [&pair, &drafted], drafts);
+            finding.add("tokens of their texts, all sets", seen);
+            finding.tally("models with fewer calls than round by round", calls < alone);
+            Some(())
         });
-        fewer += u64::from(calls < alone);
-        tokens_seen += every_token(finding, [&pair, &drafted], drafts, &name);
-        models += 1;
     }
-    finding.count("models, all drafts and coins", models);
-    finding.count("tokens of their texts, all sets", tokens_seen);
-    finding.count("models with fewer calls than round by round", fewer);
-    finding.enough(fewer > 20, "models");
+    finding.enough(&["models with fewer calls than round by round"], 20);
 }
 
 /// Checks at every prefix that the target may write whether s* can be selected, and whether as much
 /// is accepted as can be; counts the prefixes.
-fn every_token(
-    finding: &mut Finding,
-    [pair, drafted]: [&Pair; 2],
-    drafts: usize,
-    name: &dyn Fn() -> String,
-) -> u64 {
+fn every_token(finding: &mut Finding, [pair, drafted]: [&Pair; 2], drafts: usize) -> u64 {
     let mut seen = 0;
     let mut layer = BTreeMap::from([(Vec::new(), Rational::one())]);
     for _ in 1..pair.tokens() {
@@ -94,15 +87,14 @@ fn every_token(
             let all = |held: usize| mass(q, held).power(drafts);
             let can = held.clone().all(|held| mass(s, held) >= all(held));
             finding.require(can && Rational::total(s) == Rational::one(), || {
-                format!("{}, behind {prefix:?}: {s:?} cannot be selected", name())
+                format!("behind {prefix:?}: {s:?} cannot be selected")
             });
             let most = held
                 .map(|held| &stands + mass(p, held) - &stands * all(held))
                 .min()
                 .unwrap_or_default();
-            let both = p.iter().zip(s);
-            let accepted: Rational = both.map(|(p, s)| p.smaller(&(&stands * s))).sum();
-            finding.same(accepted, most, || format!("{}, behind {prefix:?}", name()));
+            let offered: Vec<Rational> = s.iter().map(|s| &stands * s).collect();
+            finding.same(overlap(p, &offered), most, || format!("behind {prefix:?}"));
             for (token, p) in positive(p) {
                 let kept = (&stands * &s[token] / p).smaller(&Rational::one());
                 next.insert(extended(&prefix, token), kept.complement());
@@ -126,7 +118,7 @@ mod tests {
         for (law, even) in [([9, 7], true), ([10, 6], false), ([8, 8], false)] {
             let mut finding = Finding::default();
             let pair = Pair::new(2, 3, || [p.clone(), fractions(&law)]);
-            every_token(&mut finding, [&pair, &drafted], 2, &String::new);
+            every_token(&mut finding, [&pair, &drafted], 2);
             assert_eq!(finding.violation.is_none(), even, "{law:?}");
         }
     }

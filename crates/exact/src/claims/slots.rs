@@ -1,8 +1,8 @@
 //! Claims about slot weights: one weight a token, in tiers, attains alpha* of any law of drafts.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::{Family, fractions, optimum, whole};
+use super::claim::claims;
+use super::family::{Family, fractions, optimum, overlap, part, whole};
 use super::scores::{is_in, mask_of, mass, minimisers, values};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
@@ -12,8 +12,6 @@ use specgap_number::distribution::{
 };
 use specgap_number::number::Number;
 use std::sync::Arc;
-
-const ONE_TIER: &str = problem!("refuted/slot-weights-one-tier");
 
 claims! {
     holds "slot-weights" by weights_exist,
@@ -31,7 +29,7 @@ claims! {
         Where p was made from rational ones, in several tiers, they attain alpha* of the maximum \
         flow exactly. For all other p they are enclosed: rational weights near them, what \
         they put out cut to p in fractions, fall short of alpha* by no more than the shortfall given.";
-    refuted "slot-weights-one-tier" by one_tier,
+    refuted "slot-weights-one-tier" of one_tier,
         in ["refuted/slot-weights-one-tier.toml"]
         "one positive weight a token attains alpha* without tiers: inside some minimiser of \
         P - Q against a slot that rejects, outside it against the other drafts alone",
@@ -141,19 +139,20 @@ fn tiers_of(chain: &[usize], vocab: usize) -> Vec<usize> {
         .collect()
 }
 
+/// A law, p, and what is accepted at most, where that is known.
+type Planted = (Sets, Vec<Rational>, Option<Rational>);
+
 /// A problem whose optimal weights are known: p is what rational weights put out, and outside of
 /// all minimisers, where the weight is the largest, something more.
-fn planted(family: &mut Family, vocab: usize) -> Option<(Sets, Vec<Rational>, Rational)> {
+fn planted(family: &mut Family, vocab: usize) -> Option<Planted> {
     let sets = Sets::random(family, vocab);
     let outside = family.between(1, 4);
     let tiers: Vec<usize> = (0..vocab).map(|_| family.below(outside + 1)).collect();
-    let weights: Vec<Rational> = tiers
-        .iter()
-        .map(|&tier| match tier == outside {
-            true => Rational::new(1.into(), family.between(1, 3).into()),
-            false => Rational::new(family.between(1, 5).into(), family.between(1, 3).into()),
-        })
-        .collect();
+    let weights = tiers.iter().map(|&tier| match tier == outside {
+        true => part(1, family.between(1, 3)),
+        false => part(family.between(1, 5), family.between(1, 3)),
+    });
+    let weights: Vec<Rational> = weights.collect();
     let mut p = put_out(&sets.drafted(Rational::clone), &tiers, &weights);
     let accepted = Rational::total(&p);
     let rest = accepted.complement();
@@ -168,7 +167,7 @@ fn planted(family: &mut Family, vocab: usize) -> Option<(Sets, Vec<Rational>, Ra
             p[token] += &rest * share;
         }
     }
-    Some((sets, p, accepted))
+    Some((sets, p, Some(accepted)))
 }
 
 /// P - Q by mask.
@@ -297,10 +296,8 @@ fn near(sets: &Sets, p: &[Rational], chain: &[usize], alpha: f64) -> Vec<Rationa
             }
         }
     }
-    let exact = weights
-        .into_iter()
-        .map(|weight| exact_value(weight).unwrap_or_default());
-    exact.collect()
+    let exact = weights.into_iter().map(exact_value);
+    exact.map(Option::unwrap_or_default).collect()
 }
 
 /// Steps of [`near`].
@@ -309,40 +306,34 @@ const MOST_STEPS: usize = 4000;
 /// Weights that fall short of alpha* by no more enclose it.
 const CLOSE: f64 = 1e-9;
 
-/// What the checked problems were.
-#[derive(Default)]
-struct Seen {
-    problems: u64,
-    nothing: u64,
-    tiers: u64,
-    inequalities: u64,
-    directions: u64,
-    exact: u64,
-    shortfall: Rational,
-}
-
 /// One problem: its lattice, chain and inequalities, and weights that enclose its optimum.
 fn check_one(
     finding: &mut Finding,
     family: &mut Family,
-    seen: &mut Seen,
-    (sets, p): (&Sets, &[Rational]),
-) -> Option<Rational> {
+    shortfall: &mut Rational,
+    (sets, p, accepted): (&Sets, &[Rational], Option<Rational>),
+) {
     let q = sets.inside();
     let (least, lattice) = minimisers(p, &q);
     let alpha = least + Rational::one();
-    let name = || format!("{sets:?}, p = {p:?}");
     let flow = sets.problem(p).map(|problem| optimum(&problem));
-    finding.same(flow.as_ref(), Some(&alpha), name);
+    finding.equal(flow.as_ref(), Some(&alpha));
+    let is_planted = accepted.is_some();
+    finding.equal(&accepted.unwrap_or_else(|| alpha.clone()), &alpha);
     let holds = |set: usize| lattice.contains(&set);
     let closed = |one: &usize| (lattice.iter()).all(|set| holds(one | set) && holds(one & set));
-    finding.require(lattice.iter().all(closed), || {
-        format!("{}: no lattice, {lattice:?}", name())
-    });
+    let is_lattice = lattice.iter().all(closed);
+    finding.require(is_lattice, || format!("no lattice, {lattice:?}"));
     let chain = maximal_chain(&lattice);
     let f = difference(p, &q);
     let (count, violation) = inequalities(&f, &chain);
-    finding.require(violation.is_none(), || format!("{}: {violation:?}", name()));
+    finding.require(violation.is_none(), || format!("{violation:?}"));
+    finding.add("laws of sets", 1);
+    finding.tally(KINDS[0], !q[0].is_nil());
+    finding.add(KINDS[1], chain.len() as u64 - 1);
+    finding.add("strict inequalities", count);
+    finding.add("directions", 0);
+    finding.tally(KINDS[2], is_planted);
     let (tiers, drafted) = (tiers_of(&chain, p.len()), sets.drafted(Rational::clone));
     for place in 0..=chain.len() {
         for _ in 0..3 {
@@ -350,74 +341,59 @@ fn check_one(
                 continue;
             };
             let [growth, levels] = growth((&drafted, p, &f), (&chain, place), &way);
-            seen.directions += 1;
-            finding.same(&growth, &levels, || format!("{}, in {way:?}", name()));
-            finding.require(growth.is_positive(), || {
-                format!("{}: grows by {growth} in {way:?}", name())
-            });
+            finding.add("directions", 1);
+            finding.same(&growth, &levels, || format!("in {way:?}"));
+            let grows = growth.is_positive();
+            finding.require(grows, || format!("grows by {growth} in {way:?}"));
         }
     }
     let weights = near(sets, p, &chain, alpha.to_f64());
-    let out = put_out(&drafted, &tiers, &weights);
-    let kept: Rational = out.iter().zip(p).map(|(out, p)| out.smaller(p)).sum();
-    let shortfall = &alpha - &kept;
-    finding.require(
-        !shortfall.is_negative() && round_up(&shortfall) <= CLOSE,
-        || format!("{}: {alpha}, short by {}", name(), round_up(&shortfall)),
-    );
-    seen.problems += 1;
-    seen.nothing += u64::from(!q[0].is_nil());
-    seen.tiers += chain.len() as u64 - 1;
-    seen.inequalities += count;
-    seen.shortfall = seen.shortfall.clone().max(shortfall);
-    Some(alpha)
+    let short = &alpha - overlap(&put_out(&drafted, &tiers, &weights), p);
+    let is_close = !short.is_negative() && round_up(&short) <= CLOSE;
+    finding.require(is_close, || {
+        format!("{alpha}, short by {}", round_up(&short))
+    });
+    *shortfall = shortfall.clone().max(short);
 }
+
+/// Kinds of which there have to be some.
+const KINDS: [&str; 3] = [
+    "that may draft nothing",
+    "tiers beyond the first",
+    "rational weights that are optimal",
+];
 
 fn weights_exist(finding: &mut Finding) {
     let mut family = Family::new(1601);
-    let mut seen = Seen::default();
+    let mut shortfall = Rational::zero();
     for index in 0..PROBLEMS {
         let vocab = 2 + index % 4;
-        if index % 2 == 0 {
-            let sets = Sets::random(&mut family, vocab);
-            let p = family.row(vocab);
-            check_one(finding, &mut family, &mut seen, (&sets, &p));
-            continue;
-        }
-        let Some((sets, p, accepted)) = (0..100).find_map(|_| planted(&mut family, vocab)) else {
+        let made = match index % 2 {
+            0 => Some((Sets::random(&mut family, vocab), family.row(vocab), None)),
+            _ => (0..100).find_map(|_| planted(&mut family, vocab)),
+        };
+        let Some((sets, p, accepted)) = made else {
             continue;
         };
-        let alpha = check_one(finding, &mut family, &mut seen, (&sets, &p));
-        seen.exact += 1;
-        finding.same(alpha, Some(accepted), || format!("{sets:?}, p = {p:?}"));
+        let name = || format!("{sets:?}, p = {p:?}");
+        finding.about(name, |finding| {
+            check_one(finding, &mut family, &mut shortfall, (&sets, &p, accepted));
+            Some(())
+        });
     }
-    finding.count("laws of sets", seen.problems);
-    finding.count("that may draft nothing", seen.nothing);
-    finding.count("tiers beyond the first", seen.tiers);
-    finding.count("strict inequalities", seen.inequalities);
-    finding.count("directions", seen.directions);
-    finding.count("rational weights that are optimal", seen.exact);
-    finding.number(
-        "largest shortfall of weights nearby",
-        round_nearest(&seen.shortfall),
-    );
-    let enough = [seen.nothing, seen.tiers, seen.exact]
-        .iter()
-        .all(|&count| count > 30);
-    finding.enough(enough, "laws of some kind");
+    let shortfall = round_nearest(&shortfall);
+    finding.number("largest shortfall of weights nearby", shortfall);
+    finding.enough(&KINDS, 30);
 }
 
 /// Laws of sets that are looked at.
 const PROBLEMS: usize = 600;
 
-fn one_tier(finding: &mut Finding) {
-    let Some([problem]) = finding.shipped([ONE_TIER]) else {
-        return;
-    };
+fn one_tier(finding: &mut Finding, [problem]: [Problem; 1]) {
     let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
     let (_, lattice) = minimisers(&p, &q);
     finding.count("minimisers", lattice.len() as u64);
-    let alpha = optimum(&problem);
+    let alpha = finding.optimum("alpha*", &problem);
     let law = problem.scheme().exact_set_law();
     let listed = law.sets.iter().zip(&law.weights).map(|(set, weight)| {
         let set = mask_of(set.iter().map(|&token| token as usize));
@@ -425,34 +401,27 @@ fn one_tier(finding: &mut Finding) {
     });
     let sets: Vec<(usize, Rational)> = listed.collect();
     let mut best = Rational::zero();
+    let powers = [-30, -3, 0, 3, 30].map(|exponent| exact_value(2f64.powi(exponent)));
+    let powers = powers.map(Option::unwrap_or_default);
     for held in lattice {
-        let tiers: Vec<usize> = (0..p.len())
-            .map(|token| usize::from(!is_in(held, token)))
-            .collect();
-        for exponents in [-30i32, -3, 0, 3, 30]
-            .into_iter()
-            .flat_map(|a| [-30i32, -3, 0, 3, 30].map(|b| [a, b]))
+        let tiers = [0, 1].map(|token| usize::from(!is_in(held, token)));
+        for (a, b) in powers
+            .iter()
+            .flat_map(|a| powers.iter().map(move |b| (a, b)))
         {
-            let weights =
-                exponents.map(|exponent| exact_value(2f64.powi(exponent)).unwrap_or_default());
-            let out = put_out(&sets, &tiers, &weights);
-            best = best.max(out.iter().zip(&p).map(|(out, p)| out.smaller(p)).sum());
+            let out = put_out(&sets, &tiers, &[a.clone(), b.clone()]);
+            best = best.max(overlap(&out, &p));
         }
     }
     let short = &alpha - &best;
-    finding.fraction("alpha*", &alpha);
-    finding.number(
-        "least shortfall of 75 choices of weights",
-        round_nearest(&short),
-    );
+    let name = "least shortfall of 75 choices of weights";
+    finding.number(name, round_nearest(&short));
     // Token 1 first, wherever it is drafted.
     let tiers = put_out(&sets, &[1, 2], &[Rational::one(), Rational::one()]);
     finding.require(tiers == p, || format!("with tiers {tiers:?} is put out"));
     finding.require(short.is_nil(), || {
-        format!(
-            "weights of one tier fall short of {alpha} by {}",
-            format_rational(&short)
-        )
+        let short = format_rational(&short);
+        format!("weights of one tier fall short of {alpha} by {short}")
     });
 }
 

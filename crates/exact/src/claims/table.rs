@@ -9,6 +9,7 @@ use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, Hub, WithReplacement, WithoutReplacement};
 use specgap_core::verifier::{VerifierName, verifier};
 use specgap_number::distribution::{Draft, Softmax, Target, TwoFloat, compensated_sum};
+use std::sync::Arc;
 
 claims! {
     supported "spechub-table4" by check,
@@ -80,30 +81,28 @@ fn check(finding: &mut Finding) {
 /// Mean and variance of each method over the draws of one line.
 fn moments(line: usize, temperature: f64, similarity: f64) -> Option<[(f64, f64); 5]> {
     let mut family = Family::new(400 + line as u64);
-    let (mut sums, mut squares) = ([0.0; 5], [0.0; 5]);
+    let mut sums = [(0.0, 0.0); 5];
     for index in 0..DRAWS {
         let cells = draw(&mut family, temperature, similarity, index < AUDITED)?;
-        for (method, cell) in cells.into_iter().enumerate() {
-            sums[method] += cell;
-            squares[method] += cell * cell;
+        for ((sum, squares), cell) in sums.iter_mut().zip(cells) {
+            *sum += cell;
+            *squares += cell * cell;
         }
     }
     let draws = DRAWS as f64;
-    let mut moments = [(0.0, 0.0); 5];
-    for (moment, (sum, square)) in moments.iter_mut().zip(sums.into_iter().zip(squares)) {
+    Some(sums.map(|(sum, squares)| {
         let mean = sum / draws;
-        *moment = (mean, (square - sum * mean) / (draws - 1.0));
-    }
-    Some(moments)
+        (mean, (squares - sum * mean) / (draws - 1.0))
+    }))
 }
 
 /// The five acceptances of one draw of the logits.
 fn draw(family: &mut Family, temperature: f64, similarity: f64, audit: bool) -> Option<[f64; 5]> {
     let u: Vec<f64> = (0..VOCAB).map(|_| family.normal()).collect();
-    let mixed: Vec<f64> = u
+    let mixed = u
         .iter()
-        .map(|u| similarity * u + (1.0 - similarity) * family.normal())
-        .collect();
+        .map(|u| similarity * u + (1.0 - similarity) * family.normal());
+    let mixed: Vec<f64> = mixed.collect();
     let rule = Softmax { temperature };
     let p = Target::from_logits(&u, &rule).ok()?;
     let q = Draft::from_logits(&mixed, &rule).ok()?;
@@ -112,30 +111,20 @@ fn draw(family: &mut Family, temperature: f64, similarity: f64, audit: bool) -> 
     let optimum = [scan(&p, &q, &with), scan(&p, &q, &without)];
     let hub = Hub::new(q.clone());
     let (rrs, spechub) = (rrs_of_two(&p, &q), spechub(&p, &q, hub.hub()));
-    let rate = |problem: Problem, name| {
-        Some(
-            verifier(name, &problem)
-                .ok()?
-                .acceptance()
-                .membership
-                .value(),
-        )
+    let rate = |law: Arc<dyn DraftScheme>, name| {
+        let problem = Problem::from_law("toy", p.clone(), law).ok()?;
+        let acceptance = verifier(name, &problem).ok()?.acceptance();
+        Some(acceptance.membership.value())
     };
     if audit {
         // The formulas against the verifiers themselves.
-        let library = rate(
-            Problem::new("toy", p.clone(), with).ok()?,
-            VerifierName::RRS,
-        )?;
-        let library_hub = rate(
-            Problem::new("toy", p.clone(), hub).ok()?,
-            VerifierName::SPECHUB,
-        )?;
+        let library = rate(Arc::new(with), VerifierName::RRS)?;
+        let library_hub = rate(Arc::new(hub), VerifierName::SPECHUB)?;
         if (library - rrs).abs() > 1e-12 || (library_hub - spechub).abs() > 1e-12 {
             return None;
         }
     }
-    let rrs_wo = rate(Problem::new("toy", p, without).ok()?, VerifierName::RRS_WO)?;
+    let rrs_wo = rate(Arc::new(without), VerifierName::RRS_WO)?;
     Some([rrs, rrs_wo, optimum[0], optimum[1], spechub])
 }
 
@@ -150,13 +139,9 @@ fn rrs_of_two(p: &Target, q: &Draft) -> f64 {
 
 /// p(a) + sum over x != a of min(p, q / (1 - q(a))).
 fn spechub(p: &Target, q: &Draft, hub: usize) -> f64 {
-    let rest = compensated_sum(
-        q.probabilities()
-            .iter()
-            .enumerate()
-            .filter(|(x, _)| *x != hub)
-            .map(|(_, q)| *q),
-    );
+    let row = q.probabilities();
+    let others = (0..row.len()).filter(|&x| x != hub);
+    let rest = compensated_sum(others.map(|x| row[x]));
     let rows = p.probabilities().iter().zip(q.probabilities()).enumerate();
     compensated_sum(rows.map(|(x, (p, q))| if x == hub { *p } else { p.min(q / rest) }))
 }
@@ -166,13 +151,10 @@ fn scan(p: &Target, q: &Draft, scheme: &dyn DraftScheme) -> f64 {
     let row = p.probabilities();
     let order = float_order(row, q.probabilities());
     let mut held = TwoFloat::ZERO;
-    let best = order
-        .iter()
-        .zip(scheme.prefix_scan(&order).inside)
-        .map(|(&token, inside)| {
-            held += row[token];
-            held.value() - inside
-        })
-        .fold(0.0, f64::min);
-    1.0 + best
+    let prefixes = order.iter().zip(scheme.prefix_scan(&order).inside);
+    let values = prefixes.map(|(&token, inside)| {
+        held += row[token];
+        held.value() - inside
+    });
+    1.0 + values.fold(0.0, f64::min)
 }

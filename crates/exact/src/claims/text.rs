@@ -1,9 +1,11 @@
 //! Claims about draft lengths along a text.
 
 use super::Finding;
-use super::blocks::{accepted, block, trees};
-use super::claim::{claims, problem};
-use super::family::{Family, describe, fractions, optimum, positive, whole};
+use super::blocks::{accepted, trees};
+use super::claim::claims;
+use super::family::{
+    Family, excess, fractions, half, optimum, over, overlap, part, positive, rows, whole,
+};
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
 use specgap_core::coupling::Coupling;
@@ -13,14 +15,11 @@ use specgap_core::rounds::{
     ChainRule, DraftLength, RoundEnd, Survival, accepted_lengths, coin_blind, oracle_calls,
     oracle_calls_to_the_end, replay,
 };
-use specgap_core::scheme::{Composition, Draws, MadeOf, SchemeName};
+use specgap_core::scheme::{Composed, Composition, Draws};
 use specgap_number::distribution::{Draft, Rational, Target, format_rational};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
-
-const THRESHOLD: &str = problem!("refuted/specdec-threshold-form");
-const ONE_HOT: &str = problem!("refuted/entropy-lower-bound");
-const PRUNED: &str = problem!("refuted/prune-after-draw");
+use std::sync::Arc;
 
 claims! {
     holds "token-block-greedy" by three_verifiers,
@@ -60,7 +59,7 @@ claims! {
         has probability 1 - min(1, r) if it was drafted, and is certain if not. The coin-blind \
         optimum is no such bound: with p = (1/2, 1/2, 0) and q = (1/4, 1/4, 1/2) a policy that \
         stops after drafting the third token is quicker than it, and the check finds that too.";
-    refuted "specdec-threshold-form" by threshold,
+    refuted "specdec-threshold-form" of threshold,
         in ["refuted/specdec-threshold-form.toml"]
         "the optimal policy is a threshold on the probability that a draft of the round \
         is rejected: it goes on as long as that is at most h",
@@ -70,14 +69,14 @@ claims! {
         probability 1/2, and one behind the first token, so that it stops where it has \
         probability 1/4; and rounds do start there. What comes later decides too. The theorem \
         itself gives a sufficient condition, and stands.";
-    refuted "entropy-lower-bound" by entropy,
+    refuted "entropy-lower-bound" of entropy,
         in ["refuted/entropy-lower-bound.toml"]
         "1 - sqrt(gamma H(q)) is a lower bound of the acceptance rate",
         "a reading of SVIP and AdaEDL, whose rules stop by it",
         "Wrong: the draft's entropy says nothing of the target. With q on one token \
         and p on another H(q) = 0, the bound is 1, and nothing is accepted. `specgap length` \
         reports how many rows of a log violate it.";
-    refuted "prune-after-draw" by pruned,
+    refuted "prune-after-draw" of pruned,
         in ["refuted/prune-after-draw.toml"]
         "a drafted token may be dropped because of its own probability, and the target \
         asked instead, without a change of the output's law",
@@ -92,7 +91,7 @@ claims! {
         replay); so is deciding on the row before anything is drawn, and so is verifying \
         against q restricted to the kept tokens, which the check finds lossless on random \
         pairs.";
-    refuted "alpha-not-a-text-bound" by past_alpha,
+    refuted "alpha-not-a-text-bound" of past_alpha,
         in ["refuted/prune-after-draw.toml"]
         "no lossless decoder of one draft a round makes fewer target calls for a text \
         than one whose every round accepts alpha*",
@@ -137,7 +136,7 @@ fn texts_of(problem: &BlockProblem) -> Vec<(Rational, Vec<Rational>)> {
 }
 
 fn three_verifiers(finding: &mut Finding) {
-    let mut compared = 0;
+    let compared = "expected lengths against enumeration";
     for problem in trees(701, 48) {
         let evaluation = evaluate(&problem, 1);
         let texts = texts_of(&problem);
@@ -145,22 +144,17 @@ fn three_verifiers(finding: &mut Finding) {
             let Ok(name) = verifier.as_str().parse() else {
                 continue;
             };
-            let mean: Rational = texts
-                .iter()
-                .filter_map(|(weight, ratios)| {
-                    let sums = accepted_lengths(verifier, ratios, problem.length());
-                    Some(weight * &sums.last()?.0)
-                })
-                .sum();
-            compared += 1;
+            let means = texts.iter().filter_map(|(weight, ratios)| {
+                let sums = accepted_lengths(verifier, ratios, problem.length());
+                Some(weight * &sums.last()?.0)
+            });
+            finding.add(compared, 1);
             let enumerated = accepted(&evaluation, name);
-            finding.same(Some(mean), enumerated, || verifier.to_string());
+            finding.same(Some(means.sum()), enumerated, || verifier.to_string());
         }
     }
-    finding.count("expected lengths against enumeration", compared);
     let mut family = Family::new(702);
-    let texts = 400;
-    for _ in 0..texts {
+    for _ in 0..400 {
         let ratios = random_ratios(&mut family, 8);
         let rules = [ChainRule::TOKEN, ChainRule::BLOCK, ChainRule::GREEDY_BLOCK];
         let mut chains = rules.map(Survival::new);
@@ -172,14 +166,14 @@ fn three_verifiers(finding: &mut Finding) {
             });
         }
     }
-    finding.count("random texts", texts);
+    finding.count("random texts", 400);
 }
 
 /// Ratios of up to `most` tokens, some of them 0 or 1.
 fn random_ratios(family: &mut Family, most: usize) -> Vec<Rational> {
     let tokens = family.between(1, most);
     (0..tokens)
-        .map(|_| Rational::new(family.below(12).into(), family.between(1, 9).into()))
+        .map(|_| part(family.below(12), family.between(1, 9)))
         .collect()
 }
 
@@ -220,6 +214,11 @@ impl Pair {
     /// Tokens of a text.
     pub(super) fn tokens(&self) -> usize {
         self.tokens
+    }
+
+    /// V.
+    pub(super) fn vocab(&self) -> usize {
+        self.rows(&[]).map_or(0, |[target, _]| target.len())
     }
 
     /// Every prefix with its rows.
@@ -333,10 +332,6 @@ fn product(
         .product()
 }
 
-fn half() -> Rational {
-    Rational::new(1.into(), 2.into())
-}
-
 /// What policies have in common that look at rows and drafts, and remember nothing.
 const LOOKING: Rule = Rule {
     name: "",
@@ -432,11 +427,8 @@ pub(super) fn drafted(
         let prefix = joined(start, &tokens);
         let goes_on = tokens.len() < most && (rule.goes_on)(pair, start, &tokens, memory);
         match pair.rows(&prefix) {
-            Some([_, draft]) if goes_on => {
-                for (token, q) in positive(draft) {
-                    open.push((extended(&tokens, token), &weight * q));
-                }
-            }
+            Some([_, draft]) if goes_on => open
+                .extend(positive(draft).map(|(token, q)| (extended(&tokens, token), &weight * q))),
             _ => done.push((tokens, weight)),
         }
     }
@@ -478,23 +470,19 @@ fn verified(
         // Sun et al., Algorithm 2: the last prefix whose coin comes up.
         let mut weights = vec![one.clone()];
         for index in 0..tokens.len() {
-            let next = (&weights[index] * ratio(index)).smaller(&one);
-            weights.push(next);
+            weights.push((&weights[index] * ratio(index)).smaller(&one));
         }
-        for index in (0..=tokens.len()).rev() {
-            let [target, draft] = rows[index];
-            let weight = &weights[index];
+        for (index, ([target, draft], weight)) in rows.iter().zip(&weights).enumerate().rev() {
             let (hit, follows) = if index == tokens.len() {
                 (weight.clone(), target.clone())
             } else {
-                let over: Rational = (target.iter().zip(draft))
-                    .map(|(p, q)| (p * weight).excess_over(q))
-                    .sum();
+                let owed: Vec<Rational> = target.iter().map(|p| p * weight).collect();
+                let over = excess(&owed, draft);
                 let whole = &over + weight.complement();
                 let hit = if whole.is_nil() {
                     one.clone()
                 } else {
-                    &over / whole
+                    over / whole
                 };
                 (hit, residual(target, draft, weight))
             };
@@ -504,16 +492,12 @@ fn verified(
             left *= hit.complement();
         }
     }
-    let mut outcomes = Vec::new();
-    for (accepted, weight, follows) in ends {
-        for (token, mass) in follows.into_iter().enumerate() {
-            let weight = &weight * mass;
-            if weight.is_positive() {
-                outcomes.push((accepted, token, weight));
-            }
-        }
-    }
+    let outcomes = ends.iter().flat_map(|(accepted, weight, follows)| {
+        positive(follows).map(move |(token, mass)| (*accepted, token, weight * mass))
+    });
     outcomes
+        .filter(|(.., weight)| weight.is_positive())
+        .collect()
 }
 
 /// Expected counts of a decoder and the law of its text, by enumeration.
@@ -554,23 +538,16 @@ pub(super) fn enumerate(pair: &Pair, verifier: ChainRule, rule: &Rule) -> Enumer
 }
 
 fn renewal(finding: &mut Finding) {
-    let mut family = Family::new(703);
-    let (mut compared, mut shown) = (0, 0);
-    for index in 0..24 {
-        let (vocab, tokens) = [(2, 4), (3, 3), (2, 5)][index % 3];
-        let pair = Pair::random(&mut family, vocab, tokens);
-        let texts = pair.texts();
-        for rule in rules() {
+    let compared = "comparisons with enumeration";
+    let shown = "drafts that the text alone does not give";
+    for pair in &pairs(703, 24) {
+        let (tokens, texts) = (pair.tokens, pair.texts());
+        for rule in &rules() {
             for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
-                let process = enumerate(&pair, verifier, &rule);
-                let (mut calls, mut set, mut drafts) =
-                    (Rational::zero(), Rational::zero(), Rational::zero());
+                let process = enumerate(pair, verifier, rule);
+                let [mut calls, mut set, mut drafts] = [(); 3].map(|()| Rational::zero());
                 for (text, weight) in &texts {
-                    let along = Along {
-                        pair: &pair,
-                        rule: &rule,
-                        text,
-                    };
+                    let along = Along { pair, rule, text };
                     let Some(found) = replay(verifier, &pair.ratios(text), &along) else {
                         continue;
                     };
@@ -578,33 +555,29 @@ fn renewal(finding: &mut Finding) {
                     set += weight * found.drafts_set_at_start();
                     for (start, probability) in found.starts.iter().enumerate() {
                         let most = tokens - start - 1;
-                        for (tokens, q) in drafted(&pair, &rule, &text[..start], rule.first, most) {
+                        for (tokens, q) in drafted(pair, rule, &text[..start], rule.first, most) {
                             drafts += weight * probability * q * whole(tokens.len());
                         }
                     }
                 }
                 let name = |what: &str| format!("{}, {verifier}: {what}", rule.name);
-                compared += 2;
+                finding.add(compared, 2);
                 finding.same(&calls, &process.calls, || name("calls"));
                 finding.same(&process.law, &texts, || name("the text's law"));
                 if rule.set_at_start {
-                    compared += 1;
+                    finding.add(compared, 1);
                     finding.same(&set, &process.drafts, || name("drafts"));
                 }
                 // A schedule's next length depends on more than the prefix.
                 if rule.name != "schedule" {
-                    compared += 1;
-                    shown += u64::from(set != process.drafts);
+                    finding.add(compared, 1);
+                    finding.tally(shown, set != process.drafts);
                     finding.same(&drafts, &process.drafts, || name("drafts"));
                 }
             }
         }
     }
-    finding.count("comparisons with enumeration", compared);
-    finding.count("drafts that the text alone does not give", shown);
-    finding.require(shown > 0, || {
-        "every policy's drafts follow from the text: the family shows nothing".to_owned()
-    });
+    finding.enough(&[shown], 0);
     let pair = golden();
     for (name, rule, verifier) in [
         ("2 tokens, token", 1, ChainRule::TOKEN),
@@ -613,15 +586,20 @@ fn renewal(finding: &mut Finding) {
         ("product of q, token", 4, ChainRule::TOKEN),
     ] {
         let process = enumerate(&pair, verifier, &rules()[rule]);
-        finding.text(
-            name,
-            format!(
-                "calls {}, drafts {}",
-                format_rational(&process.calls),
-                format_rational(&process.drafts)
-            ),
-        );
+        let [calls, drafts] = [&process.calls, &process.drafts].map(format_rational);
+        finding.text(name, format!("calls {calls}, drafts {drafts}"));
     }
+}
+
+/// Random pairs for texts of a few tokens.
+fn pairs(seed: u64, count: usize) -> Vec<Pair> {
+    let mut family = Family::new(seed);
+    (0..count)
+        .map(|index| {
+            let (vocab, tokens) = [(2, 4), (3, 3), (2, 5)][index % 3];
+            Pair::random(&mut family, vocab, tokens)
+        })
+        .collect()
 }
 
 /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, six tokens.
@@ -631,22 +609,17 @@ pub(super) fn golden() -> Pair {
 
 fn oracle(finding: &mut Finding) {
     let mut family = Family::new(704);
-    let mut patterns = 0;
     for _ in 0..60 {
         let ratios = random_ratios(&mut family, 7);
         let tokens = ratios.len();
         let mut fewest = Rational::zero();
         for pattern in 0u32..1 << tokens {
             let accepted: Vec<bool> = (0..tokens).map(|t| pattern >> t & 1 == 1).collect();
-            let weight: Rational = accepted
-                .iter()
-                .zip(&ratios)
-                .map(|(&accepted, ratio)| {
-                    let share = ratio.smaller(&Rational::one());
-                    if accepted { share } else { share.complement() }
-                })
-                .product();
-            patterns += 1;
+            let coins = accepted.iter().zip(&ratios).map(|(&accepted, ratio)| {
+                let share = ratio.smaller(&Rational::one());
+                if accepted { share } else { share.complement() }
+            });
+            finding.add("patterns", 1);
             // Over all lengths from every start, with the coins known.
             let mut calls = vec![0usize; tokens + 2];
             for start in (0..tokens).rev() {
@@ -656,7 +629,7 @@ fn oracle(finding: &mut Finding) {
                 });
                 calls[start] = 1 + next.map(|next| calls[next]).min().unwrap_or(0);
             }
-            fewest += weight * whole(calls[0]);
+            fewest += coins.product::<Rational>() * whole(calls[0]);
         }
         let (bound, to_the_end) = (oracle_calls(&ratios), oracle_calls_to_the_end(&ratios));
         finding.require(fewest == to_the_end && bound <= to_the_end, || {
@@ -667,25 +640,22 @@ fn oracle(finding: &mut Finding) {
             let Some(found) = replay(ChainRule::TOKEN, &ratios, &lengths[..]) else {
                 continue;
             };
-            let drafts = found.drafts_set_at_start();
-            let discarded = &drafts + &found.calls - whole(tokens);
-            finding.require(
-                found.calls >= to_the_end && !discarded.is_negative(),
-                || format!("{ratios:?}, lengths {lengths:?}: {} calls", found.calls),
-            );
+            let discarded = found.drafts_set_at_start() + &found.calls - whole(tokens);
+            let holds = found.calls >= to_the_end && !discarded.is_negative();
+            finding.require(holds, || {
+                format!("{ratios:?}, lengths {lengths:?}: {} calls", found.calls)
+            });
         }
     }
-    finding.count("patterns", patterns);
     see_through_drafts(finding);
 }
 
 /// A policy that looks at its drafts is quicker than the coin-blind optimum.
 fn see_through_drafts(finding: &mut Finding) {
     let pair = Pair::new(3, 5, || [fractions(&[1, 1, 0]), fractions(&[1, 1, 2])]);
-    let ratios = vec![half(); 5];
-    let draft = Rational::new(1.into(), 10.into());
+    let draft = part(1, 10);
     let cost = |drafts: usize| Rational::one() + &draft * whole(drafts);
-    let Some(blind) = coin_blind(ChainRule::TOKEN, &ratios, &cost) else {
+    let Some(blind) = coin_blind(ChainRule::TOKEN, &vec![half(); 5], &cost) else {
         return;
     };
     let rule = Rule {
@@ -728,227 +698,184 @@ fn no_threshold(ratios: &[Rational], lengths: &[usize]) -> Option<[(usize, Ratio
     (stops.1 < goes_on.1).then_some([goes_on, stops])
 }
 
-fn threshold(finding: &mut Finding) {
+fn threshold(finding: &mut Finding, [problem]: [BlockProblem; 1]) {
     // t_d = 1 a draft, t_t = 5 a call.
     let cost = |drafts: usize| whole(drafts + 5);
-    let Some(text) = block(THRESHOLD).map(|problem| texts_of(&problem)) else {
-        return;
-    };
     // The bonus token of the block is the text's last.
-    let [(_, ratios)] = &text[..] else {
+    let [(_, ratios)] = &texts_of(&problem)[..] else {
         return;
     };
     let ratios = [ratios.clone(), vec![Rational::zero()]].concat();
     if let Some(plan) = coin_blind(ChainRule::TOKEN, &ratios, &cost) {
         finding.text("optimal lengths by start", format!("{:?}", plan.lengths));
         finding.fraction("cost", &plan.cost);
-        finding.count(
-            "optima among all lengths",
-            optima(&ratios, &cost, &plan.cost),
-        );
-        let apart = no_threshold(&ratios, &plan.lengths);
-        finding.require(apart.is_none(), || match &apart {
-            Some([(on, high), (off, low)]) => format!(
-                "the optimum goes on at rejection probability {high} (start {on}) and stops at \
-                 {low} (start {off})"
-            ),
-            None => String::new(),
-        });
-    }
-    let mut family = Family::new(705);
-    let mut apart = 0;
-    for _ in 0..300 {
-        let ratios = random_ratios(&mut family, 7);
-        if let Some(plan) = coin_blind(ChainRule::TOKEN, &ratios, &cost) {
-            apart += u64::from(no_threshold(&ratios, &plan.lengths).is_some());
+        let optima = optima(&ratios, &cost, &plan.cost);
+        finding.count("optima among all lengths", optima);
+        if let Some([(on, high), (off, low)]) = no_threshold(&ratios, &plan.lengths) {
+            finding.require(false, || {
+                format!(
+                    "the optimum goes on at rejection probability {high} (start {on}) and stops \
+                     at {low} (start {off})"
+                )
+            });
         }
     }
-    finding.count("of 300 random texts, no threshold is optimal", apart);
+    let mut family = Family::new(705);
+    for _ in 0..300 {
+        let ratios = random_ratios(&mut family, 7);
+        let plan = coin_blind(ChainRule::TOKEN, &ratios, &cost);
+        let apart = plan.and_then(|plan| no_threshold(&ratios, &plan.lengths));
+        let name = "of 300 random texts, no threshold is optimal";
+        finding.tally(name, apart.is_some());
+    }
 }
 
 /// Counts the choices of a length for every start that attain a cost.
 fn optima(ratios: &[Rational], cost: &dyn Fn(usize) -> Rational, best: &Rational) -> u64 {
     let mut choices = vec![Vec::<usize>::new()];
     for start in 0..ratios.len() {
-        choices = choices
-            .into_iter()
-            .flat_map(|choice| {
-                (0..ratios.len() - start).map(move |length| extended(&choice, length))
-            })
-            .collect();
+        let lengths = 0..ratios.len() - start;
+        let longer = choices.iter().flat_map(|choice| {
+            let lengths = lengths.clone();
+            lengths.map(move |length| extended(choice, length))
+        });
+        choices = longer.collect();
     }
     let attains = |lengths: &&Vec<usize>| {
-        let total: Option<Rational> = replay(ChainRule::TOKEN, ratios, &lengths[..]).map(|found| {
-            (0..)
-                .zip(&found.rounds)
-                .map(|(n, count)| count * cost(n))
-                .sum()
-        });
-        total.as_ref() == Some(best)
+        let found = replay(ChainRule::TOKEN, ratios, &lengths[..]);
+        found.is_some_and(|found| {
+            let rounds = (0..).zip(&found.rounds);
+            rounds.map(|(n, count)| count * cost(n)).sum::<Rational>() == *best
+        })
     };
     choices.iter().filter(attains).count() as u64
 }
 
-fn entropy(finding: &mut Finding) {
+fn entropy(finding: &mut Finding, [problem]: [Problem; 1]) {
     let gamma = 0.15f64;
-    let violates = |p: &[f64], q: &[f64]| {
-        let overlap: f64 = p.iter().zip(q).map(|(p, q)| p.min(*q)).sum();
+    let violates = |rows: [Vec<Rational>; 2]| {
+        let [p, q]: [Vec<f64>; 2] = rows.map(|row| row.iter().map(Number::to_f64).collect());
+        let overlap: f64 = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
         let entropy: f64 = q.iter().filter(|q| **q > 0.0).map(|q| -q * q.ln()).sum();
         let bound = 1.0 - (gamma * entropy).sqrt();
         (overlap < bound - 1e-9).then_some((overlap, bound))
     };
-    if let Some([problem]) = finding.shipped([ONE_HOT])
-        && let Some(q) = problem.scheme().draft()
-    {
-        let found = violates(problem.target().probabilities(), q.probabilities());
-        finding.require(found.is_none(), || match found {
-            Some((overlap, bound)) => format!("acceptance {overlap}, bound {bound}"),
-            None => String::new(),
-        });
+    if let Some((overlap, bound)) = rows(&problem).and_then(violates) {
+        finding.require(false, || format!("acceptance {overlap}, bound {bound}"));
     }
     let mut family = Family::new(706);
-    let mut count = 0;
     for _ in 0..1000 {
-        let rows = family.rows(5);
-        let [p, q]: [Vec<f64>; 2] = rows.map(|row| row.iter().map(Number::to_f64).collect());
-        count += u64::from(violates(&p, &q).is_some());
+        let is_violated = violates(family.rows(5)).is_some();
+        finding.tally("violated by 1,000 random pairs, gamma = 0.15", is_violated);
     }
-    finding.count("violated by 1,000 random pairs, gamma = 0.15", count);
-}
-
-fn variation(p: &[Rational], other: &[Rational]) -> Rational {
-    p.iter().zip(other).map(|(a, b)| a.excess_over(b)).sum()
 }
 
 /// The law of the output if some tokens are dropped after they were drawn: with a draw from p in
 /// their place, and with q restricted to the others as the draft.
 fn dropping(p: &[Rational], q: &[Rational], drops: &dyn Fn(usize) -> bool) -> [Vec<Rational>; 2] {
-    let kept: Vec<Rational> = (q.iter().enumerate())
-        .map(|(token, q)| match drops(token) {
-            true => Rational::zero(),
-            false => q.clone(),
-        })
-        .collect();
-    let rows = p.iter().zip(&kept);
-    let accepted: Vec<Rational> = rows.map(|(p, kept)| p.smaller(kept)).collect();
+    let mut kept = q.to_vec();
+    (0..q.len())
+        .filter(|&token| drops(token))
+        .for_each(|token| kept[token] = Rational::zero());
     let dropped = Rational::total(q) - Rational::total(&kept);
-    let rejected = Rational::total(&kept) - Rational::total(&accepted);
-    let usual = residual(p, q, &Rational::one());
-    let replaced = (0..p.len())
-        .map(|token| &accepted[token] + &rejected * &usual[token] + &dropped * &p[token])
-        .collect();
+    let rejected = Rational::total(&kept) - overlap(p, &kept);
+    let one = Rational::one();
     // What is rejected or dropped is drawn from what the restricted draft leaves of p.
-    let (lost, left) = (rejected + dropped, residual(p, &kept, &Rational::one()));
-    let restricted = accepted.iter().zip(&left);
-    let restricted = restricted.map(|(accepted, left)| accepted + &lost * left);
-    let restricted = restricted.collect();
-    [replaced, restricted]
+    let (usual, left) = (residual(p, q, &one), residual(p, &kept, &one));
+    let lost = &rejected + &dropped;
+    let accepted = |token: usize| p[token].smaller(&kept[token]);
+    let tokens = 0..p.len();
+    let replaced = tokens
+        .clone()
+        .map(|token| accepted(token) + &rejected * &usual[token] + &dropped * &p[token]);
+    let restricted = tokens.map(|token| accepted(token) + &lost * &left[token]);
+    [replaced.collect(), restricted.collect()]
 }
 
-fn pruned(finding: &mut Finding) {
-    if let Some([problem]) = finding.shipped([PRUNED])
-        && let Some(q) = problem.scheme().draft()
-    {
-        let (p, q) = (Rational::row(problem.target()), Rational::row(q));
+fn pruned(finding: &mut Finding, [problem]: [Problem; 1]) {
+    if let Some([p, q]) = rows(&problem) {
         let [replaced, _] = dropping(&p, &q, &|token| q[token] < half());
-        let off = variation(&p, &replaced);
+        let off = excess(&p, &replaced);
         finding.fraction("P(first token)", &replaced[0]);
         finding.fraction("total variation", &off);
         finding.require(off.is_nil(), || format!("the output's law is off by {off}"));
     }
     let mut family = Family::new(707);
-    let (mut changed, mut lossless) = (0, 0);
     for _ in 0..300 {
         let vocab = family.between(2, 5);
         let [p, q] = family.rows(vocab);
-        let least = Rational::new(1.into(), family.between(2, 8).into());
+        let least = part(1, family.between(2, 8));
         let [replaced, restricted] = dropping(&p, &q, &|token| q[token] < least);
-        changed += u64::from(!variation(&p, &replaced).is_nil());
-        lossless += u64::from(variation(&p, &restricted).is_nil());
+        finding.tally("of 300 random pairs, changed by dropping", replaced != p);
+        finding.tally("of 300, unchanged with q restricted", restricted == p);
     }
-    finding.count("of 300 random pairs, changed by dropping", changed);
-    finding.count("of 300, unchanged with q restricted", lossless);
 }
 
 fn lossy(finding: &mut Finding) {
     let mut family = Family::new(708);
-    let (mut attained, mut bounded, mut nothing) = (0, 0, 0);
     let mut problems = family.of_all_schemes(12, 4, 2);
     problems.extend((0..24).filter_map(|index| drafting_at_times(&mut family, index)));
-    for problem in problems {
+    over(finding, &problems, |finding, problem| {
         let p = Rational::row(problem.target());
-        let best = optimum(&problem);
+        let best = optimum(problem);
         let drafted = problem.scheme().inside_exact(&[]).complement();
-        let eps = Rational::new(family.between(1, 9).into(), 20.into());
+        let eps = part(family.between(1, 9), 20);
         let most = (&best + &eps).smaller(&drafted);
-        nothing += u64::from(most < (&best + &eps).smaller(&Rational::one()));
         // Any law within eps: p moved towards another.
         let other = family.row(p.len());
-        let share = share_of(&variation(&p, &other), &eps);
+        let share = share_of(&excess(&p, &other), &eps);
         let rows = p.iter().zip(&other);
         let moved = rows.map(|(a, b)| a * share.complement() + b * &share);
-        if let Some(alpha) = optimum_for(&problem, moved.collect()) {
-            bounded += 1;
-            finding.require(alpha <= most, || {
-                format!("{}: {alpha} within {eps}, above {most}", describe(&problem))
-            });
+        if let Some(alpha) = optimum_for(problem, moved.collect()) {
+            finding.add("laws within eps", 1);
+            finding.at_most("a law within eps", &alpha, &most);
         }
         // The one that is built.
-        let built = accepting_more(&problem, &(&drafted - &best), &eps);
-        let off = variation(&p, &built);
-        finding.require(off <= eps, || {
-            format!("{}: a law is off by {off}, above {eps}", describe(&problem))
-        });
-        if let Some(alpha) = optimum_for(&problem, built) {
-            attained += 1;
-            finding.same(alpha, most, || describe(&problem));
+        let built = accepting_more(problem, &(&drafted - &best), &eps);
+        finding.at_most("a law is off by", &excess(&p, &built), &eps);
+        if let Some(alpha) = optimum_for(problem, built) {
+            finding.add("frontier attained", 1);
+            finding.equal(&alpha, &most);
         }
-    }
-    finding.count("laws within eps", bounded);
-    finding.count("frontier attained", attained);
-    finding.count("less than min(1, alpha* + eps)", nothing);
-    finding.enough(attained > 50 && nothing > 5, "problems");
+        let is_less = most < (&best + &eps).smaller(&Rational::one());
+        finding.tally("less than min(1, alpha* + eps)", is_less);
+        Some(())
+    });
+    finding.enough(&["frontier attained"], 50);
+    finding.enough(&["less than min(1, alpha* + eps)"], 5);
 }
 
 /// A problem whose law may draft nothing: the statement's example, tokens by their own chances,
 /// or draws that a clock stops.
 fn drafting_at_times(family: &mut Family, index: usize) -> Option<Problem> {
-    let MadeOf::Parts(make) = SchemeName::COMPOSED.entry().made_of else {
-        return None;
+    let draws = |weights: Vec<Rational>, count, how| {
+        let draft = Draft::from_rationals(weights).ok()?;
+        Some(Composition::Draws { draft, count, how })
     };
     let (p, law) = match index % 3 {
         0 if index == 0 => {
-            let one = Composition::Draws {
-                draft: Draft::from_rationals(fractions(&[1, 1])).ok()?,
-                count: 1,
-                how: Draws::Independent,
-            };
-            let none = Composition::Fixed(Vec::new());
-            let parts = [one, none].map(|part| (Rational::one(), part));
+            let one = draws(fractions(&[1, 1]), 1, Draws::Independent)?;
+            let parts = [one, Composition::Fixed(Vec::new())].map(|part| (Rational::one(), part));
             (vec![1, 1], Composition::Mixture(parts.into()))
         }
         0 | 1 => {
-            let chances = (0..3).map(|_| Rational::new(family.between(0, 4).into(), 5.into()));
+            let chances = (0..3).map(|_| part(family.between(0, 4), 5));
             let chances = chances.collect();
             (family.weights(3), Composition::Poisson(chances))
         }
         _ => {
-            let draws = Composition::Draws {
-                draft: Draft::from_rationals(family.row(3)).ok()?,
-                count: family.between(1, 2),
-                how: Draws::Stopped(Rational::new(family.between(1, 5).into(), 3.into())),
-            };
+            let (row, count) = (family.row(3), family.between(1, 2));
+            let stopped = Draws::Stopped(part(family.between(1, 5), 3));
+            let draws = draws(row, count, stopped)?;
             (family.weights(3), draws)
         }
     };
     let target = Target::from_rationals(fractions(&p)).ok()?;
-    Problem::from_law("may draft nothing", target, make(p.len(), law).ok()?).ok()
+    let law = Composed::new(p.len(), law).ok()?;
+    Problem::from_law("may draft nothing", target, Arc::new(law)).ok()
 }
 
-fn past_alpha(finding: &mut Finding) {
-    let Some([problem]) = finding.shipped([PRUNED]) else {
-        return;
-    };
+fn past_alpha(finding: &mut Finding, [problem]: [Problem; 1]) {
     // Rounds that are lossless one by one accept at most alpha*, whatever is before them; the
     // fewest calls for so many tokens grow with their number.
     let alpha = optimum(&problem);
@@ -957,37 +884,31 @@ fn past_alpha(finding: &mut Finding) {
         let then = &alpha * &fewest[tokens - 2] + alpha.complement() * &fewest[tokens - 1];
         fewest.push(Rational::one() + then);
     }
-    let draft = problem.scheme().draft().map(|draft| Rational::row(draft));
-    let rows = [Rational::row(problem.target()), draft.unwrap_or_default()];
+    let rows = rows(&problem).unwrap_or_default();
     let pair = Pair::new(2, 3, || rows.clone());
     let (calls, law) = carried(&pair, 1);
+    finding.fraction("rounds lossless one by one, at least", &fewest[3]);
+    finding.fraction("the carried rule", &calls);
     let mut is_sound = law == pair.texts();
-    let mut family = Family::new(709);
-    let pairs = 24;
-    let mut fewer = 0;
-    for index in 0..pairs {
-        let (vocab, tokens) = [(2, 4), (3, 3), (2, 5)][index % 3];
-        let pair = Pair::random(&mut family, vocab, tokens);
+    for pair in &pairs(709, 24) {
         let texts = pair.texts();
-        let (calls, law) = carried(&pair, 1);
+        let (calls, law) = carried(pair, 1);
         let along = texts.iter().map(|(text, weight)| {
             let ratios = pair.ratios(text);
             let (mut sum, mut starts) = (Rational::one(), Rational::one());
-            for ratio in &ratios[..tokens - 1] {
+            for ratio in &ratios[..pair.tokens - 1] {
                 starts = (starts * ratio).smaller(&Rational::one()).complement();
                 sum += &starts;
             }
             weight * sum
         });
         is_sound &= law == texts && calls == along.sum::<Rational>();
-        let token = enumerate(&pair, ChainRule::TOKEN, &rules()[0]);
+        let token = enumerate(pair, ChainRule::TOKEN, &rules()[0]);
         is_sound &= calls <= token.calls;
-        fewer += u64::from(calls < token.calls);
+        finding.add("random models, all drafts and coins", 1);
+        let name = "of these with fewer calls than token verification";
+        finding.tally(name, calls < token.calls);
     }
-    finding.fraction("rounds lossless one by one, at least", &fewest[3]);
-    finding.fraction("the carried rule", &calls);
-    finding.count("random models, all drafts and coins", pairs as u64);
-    finding.count("of these with fewer calls than token verification", fewer);
     finding.require(!is_sound || calls >= fewest[3], || {
         format!(
             "{calls} calls where rounds that are lossless one by one need {}, and the text's law is \
@@ -1033,11 +954,6 @@ fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec
     law
 }
 
-/// No weight yet, by how many drafts of the running round were accepted.
-fn ages(most: usize) -> Vec<Rational> {
-    vec![Rational::zero(); most + 1]
-}
-
 /// Calls, and the law of the text.
 pub(super) type Decoded = (Rational, BTreeMap<Vec<usize>, Rational>);
 
@@ -1045,10 +961,10 @@ pub(super) type Decoded = (Rational, BTreeMap<Vec<usize>, Rational>);
 pub(super) fn carried(pair: &Pair, most: usize) -> Decoded {
     let mut calls = Rational::zero();
     // Of every text so far: its weight by how many drafts of the running round were accepted.
-    let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
-    if let Some(ways) = layer.get_mut(&Vec::new()) {
-        ways[0] = Rational::one();
-    }
+    let new = || vec![Rational::zero(); most + 1];
+    let mut first = new();
+    first[0] = Rational::one();
+    let mut layer = BTreeMap::from([(Vec::new(), first)]);
     for length in 0..pair.tokens() {
         let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
         for (prefix, ways) in layer {
@@ -1071,12 +987,12 @@ pub(super) fn carried(pair: &Pair, most: usize) -> Decoded {
                         let kept = weight * q * kept;
                         free -= &kept;
                         let longer = next.entry(extended(&prefix, token));
-                        longer.or_insert_with(|| ages(most))[age + 1] += kept;
+                        longer.or_insert_with(new)[age + 1] += kept;
                     }
                 }
                 for (token, share) in positive(&left).filter(|_| !free.is_nil()) {
                     let longer = next.entry(extended(&prefix, token));
-                    longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
+                    longer.or_insert_with(new)[0] += &free * share / &total;
                 }
             }
         }
@@ -1103,7 +1019,7 @@ mod tests {
         let by_hand = half() + half() * &p[0];
         let paper = fraction("17/20");
         assert_eq!((&replaced[0], &by_hand), (&paper, &paper));
-        assert_eq!(variation(&p, &replaced), fraction("3/20"));
+        assert_eq!(excess(&p, &replaced), fraction("3/20"));
         // What is left of q is an honest draft.
         assert_eq!(restricted, p);
     }

@@ -3,8 +3,8 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, whole};
-use super::text::Pair;
+use super::family::{Family, half, part, whole};
+use super::text::{Pair, extended};
 use specgap_core::rounds::{
     DrawnNode, TextToken, TreeEnd, ends_from_leaves, kept_from_leaves, most_kept,
 };
@@ -13,7 +13,7 @@ use specgap_core::tree::{DraftTree, Shape};
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
 use specgap_plan::{Levels, OfferedRows};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 claims! {
     holds "traversal-lossless" by lossless,
@@ -58,7 +58,7 @@ claims! {
 }
 
 /// A node of a tree that is being drawn.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Grown {
     pub(super) prefix: Vec<usize>,
     /// Which child it is, of whom, up to the root.
@@ -69,30 +69,31 @@ pub(super) struct Grown {
 }
 
 impl Grown {
-    pub(super) fn root() -> Vec<Self> {
-        vec![Self {
-            prefix: Vec::new(),
-            ranks: Vec::new(),
-            count: None,
-            children: Vec::new(),
-        }]
-    }
-
     /// The tokens of its children.
     pub(super) fn tuple(&self, nodes: &[Self]) -> Option<Vec<u32>> {
-        let tokens = self
-            .children
-            .iter()
-            .map(|&child| nodes[child].prefix.last());
-        tokens.map(|token| Some(*token? as u32)).collect()
+        let children = self.children.iter();
+        let last = |&child: &usize| Some(*nodes[child].prefix.last()? as u32);
+        children.map(last).collect()
     }
 }
 
 /// The node that is expanded next, and with how many children.
 pub(super) type Next<'a> = &'a dyn Fn(&[Grown]) -> Option<(usize, usize)>;
 
-/// Calls with all trees that may be drawn, each with its chance.
+/// Calls with all trees that may be drawn behind a prefix, each with its chance.
 pub(super) fn each_tree(
+    trees: (&Pair, SchemeName, Next<'_>),
+    prefix: &[usize],
+    visit: &mut dyn FnMut(&[Grown], &Rational),
+) {
+    let root = Grown {
+        prefix: prefix.to_vec(),
+        ..Grown::default()
+    };
+    grow(trees, &[root], &Rational::one(), visit);
+}
+
+fn grow(
     (pair, law, next): (&Pair, SchemeName, Next<'_>),
     nodes: &[Grown],
     chance: &Rational,
@@ -108,13 +109,12 @@ pub(super) fn each_tree(
             let child = more.len();
             more[node].children.push(child);
             more.push(Grown {
-                prefix: [&nodes[node].prefix[..], &[token as usize]].concat(),
-                ranks: [&nodes[node].ranks[..], &[rank]].concat(),
-                count: None,
-                children: Vec::new(),
+                prefix: extended(&nodes[node].prefix, token as usize),
+                ranks: extended(&nodes[node].ranks, rank),
+                ..Grown::default()
             });
         }
-        each_tree((pair, law, next), &more, &chance.times(&mass), visit);
+        grow((pair, law, next), &more, &chance.times(&mass), visit);
     }
 }
 
@@ -147,12 +147,11 @@ fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> Option<usize> {
     falling.sort_by(|a, b| b.cmp(a));
     let (mut rest, mut sure) = (Rational::one(), 0);
     for q in falling {
-        if sure + 1 < drafts && whole(drafts - sure).times(q) >= rest {
-            rest = rest.minus(q);
-            sure += 1;
-        } else {
+        if sure + 1 >= drafts || whole(drafts - sure).times(q) < rest {
             break;
         }
+        rest = rest.minus(q);
+        sure += 1;
     }
     Some(sure)
 }
@@ -175,19 +174,15 @@ pub(super) fn following(pair: &Pair) -> impl Fn(&[Grown]) -> Option<(usize, usiz
         let room = 4usize.saturating_sub(nodes.len() - 1);
         let zeros = nodes.iter().filter(|node| node.prefix.last() == Some(&0));
         let count = if zeros.count() % 2 == 0 { 2 } else { 1 };
-        let open = nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.count.is_none() && node.prefix.len() + 1 < pair.tokens());
-        let likeliest = open.max_by_key(|(_, node)| pair.drafted(&node.prefix, 0))?;
-        (room > 0).then_some((likeliest.0, count.min(room)))
+        let is_open = |node: &Grown| node.count.is_none() && node.prefix.len() + 1 < pair.tokens();
+        let open = (0..nodes.len()).filter(|&at| is_open(&nodes[at]));
+        let likeliest = open.max_by_key(|&at| pair.drafted(&nodes[at].prefix, 0))?;
+        (room > 0).then_some((likeliest, count.min(room)))
     }
 }
 
 pub(super) fn levels(of: &[u32]) -> Vec<Rational> {
-    of.iter()
-        .map(|&tenths| whole(tenths).over(&whole(10)))
-        .collect()
+    of.iter().map(|&tenths| part(tenths, 10)).collect()
 }
 
 /// Returns where the round of a tree that is drawn with such a chance ends, and how often it does.
@@ -231,14 +226,9 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn of(pair: &Pair, law: SchemeName, next: Next<'_>, root: &[Rational]) -> Self {
         let mut rounds = Self::default();
-        each_tree(
-            (pair, law, next),
-            &Grown::root(),
-            &Rational::one(),
-            &mut |nodes, chance| {
-                rounds.see((pair, law), (nodes, chance), root);
-            },
-        );
+        each_tree((pair, law, next), &[], &mut |nodes, chance| {
+            rounds.see((pair, law), (nodes, chance), root);
+        });
         rounds
     }
 
@@ -249,12 +239,9 @@ impl Rounds {
         (nodes, chance): (&[Grown], &Rational),
         root: &[Rational],
     ) {
-        let mut prefixes: Vec<&Vec<usize>> = nodes.iter().map(|node| &node.prefix).collect();
-        prefixes.sort();
-        prefixes.dedup();
+        let prefixes: BTreeSet<_> = nodes.iter().map(|node| &node.prefix).collect();
         for prefix in prefixes {
-            let drafted = self.drafted.entry(prefix.clone());
-            drafted.or_insert_with(Rational::zero).gain(chance);
+            *self.drafted.entry(prefix.clone()).or_default() += chance;
         }
         for (end, mass) in ends(law, (nodes, chance), root) {
             self.gain_ends(&nodes[end.node].prefix, &end.law, &mass);
@@ -288,9 +275,7 @@ impl Rounds {
     /// Adds what comes out behind the tokens that are kept.
     pub(super) fn gain_ends(&mut self, kept: &[usize], law: &[Rational], mass: &Rational) {
         for (token, p) in law.iter().enumerate() {
-            let key = [kept, &[token]].concat();
-            let ended = self.ended.entry(key).or_insert_with(Rational::zero);
-            ended.gain(&mass.times(p));
+            *self.ended.entry(extended(kept, token)).or_default() += mass * p;
         }
     }
 
@@ -299,9 +284,8 @@ impl Rounds {
     pub(super) fn ways(&self, pair: &Pair, text: &[usize]) -> Vec<Rational> {
         (0..text.len())
             .map(|kept| {
-                let ended = self.ended.get(&text[..=kept]);
-                let ended = ended.cloned().unwrap_or_else(Rational::zero);
-                ended.times(&pair.written(text, kept + 1))
+                let ended = self.ended.get(&text[..=kept]).cloned();
+                ended.unwrap_or_default() * pair.written(text, kept + 1)
             })
             .collect()
     }
@@ -320,13 +304,10 @@ impl Rounds {
 
 /// All texts, those that the target never writes included.
 pub(super) fn texts(vocab: usize, length: usize) -> Vec<Vec<usize>> {
-    (0..vocab.pow(length as u32))
-        .map(|code| {
-            (0..length)
-                .map(|at| code / vocab.pow(at as u32) % vocab)
-                .collect()
-        })
-        .collect()
+    let digit = |code: usize, at: usize| code / vocab.pow(at as u32) % vocab;
+    let codes = 0..vocab.pow(length as u32);
+    let text = |code| (0..length).map(|at| digit(code, at)).collect();
+    codes.map(text).collect()
 }
 
 const TREES: [(&str, usize); 6] = [
@@ -410,48 +391,33 @@ pub(super) fn each_free(seed: u64, mut visit: impl FnMut(&Pair, &[Vec<usize>], S
 }
 
 fn lossless(finding: &mut Finding) {
-    let (mut fixed, mut free, mut changed) = (0, 0, 0);
     each_model(3201, 3, |model| {
         let holds = model.rounds().is_lossless(model.pair, model.texts);
         finding.require(holds, || format!("{}: another text", model.name));
-        fixed += 1;
+        finding.add("models of fixed shape, every tree, draft and coin", 1);
     });
+    let changed = "of these, another text where a drawn child is dropped";
     each_free(3202, |pair, texts, law| {
         let rounds = Rounds::of(pair, law, &following(pair), &levels(&[8, 5, 2, 0]));
         finding.require(rounds.is_lossless(pair, texts), || {
             format!("{law}: another text of free shapes")
         });
-        free += 1;
-        changed += u64::from(!dropping(pair, law).is_lossless(pair, texts));
+        finding.add("models whose shape follows other branches", 1);
+        finding.tally(changed, !dropping(pair, law).is_lossless(pair, texts));
     });
-    finding.count("models of fixed shape, every tree, draft and coin", fixed);
-    finding.count("models whose shape follows other branches", free);
-    finding.count(
-        "of these, another text where a drawn child is dropped",
-        changed,
-    );
-    finding.enough(changed > 0, "models");
+    finding.enough(&[changed], 0);
 }
 
 fn any_order(finding: &mut Finding) {
-    let mut models = 0;
     each_free(3206, |pair, texts, law| {
         let mut rounds = Rounds::default();
-        let trees = (pair, law, &following(pair) as Next<'_>);
-        each_tree(
-            trees,
-            &Grown::root(),
-            &Rational::one(),
-            &mut |nodes, chance| {
-                rounds.verify_down((pair, law), nodes, (0, chance));
-            },
-        );
-        finding.require(rounds.is_lossless(pair, texts), || {
-            format!("{law}: another text")
+        each_tree((pair, law, &following(pair)), &[], &mut |nodes, chance| {
+            rounds.verify_down((pair, law), nodes, (0, chance));
         });
-        models += 1;
+        let holds = rounds.is_lossless(pair, texts);
+        finding.require(holds, || format!("{law}: another text"));
+        finding.add("models, every tree, draft and coin", 1);
     });
-    finding.count("models, every tree, draft and coin", models);
 }
 
 /// Two children of the root, of which the second is dropped, and the node held for one of one child,
@@ -459,23 +425,15 @@ fn any_order(finding: &mut Finding) {
 fn dropping(pair: &Pair, law: SchemeName) -> Rounds {
     let mut rounds = Rounds::default();
     let two = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0, 2));
-    each_tree(
-        (pair, law, &two),
-        &Grown::root(),
-        &Rational::one(),
-        &mut |nodes, chance| {
-            let mut kept = nodes.to_vec();
-            let second = nodes[0].children.get(1).copied();
-            let is_dropped = second.is_some_and(|node| {
-                pair.drafted(&nodes[node].prefix, 0) < Rational::one().over(&whole(2))
-            });
-            if is_dropped {
-                kept[0].children.truncate(1);
-                kept[0].count = Some(1);
-            }
-            rounds.see((pair, law), (&kept, chance), &levels(&[0]));
-        },
-    );
+    each_tree((pair, law, &two), &[], &mut |nodes, chance| {
+        let mut kept = nodes.to_vec();
+        let second = nodes[0].children.get(1);
+        if second.is_some_and(|&node| pair.drafted(&nodes[node].prefix, 0) < half()) {
+            kept[0].children.truncate(1);
+            kept[0].count = Some(1);
+        }
+        rounds.see((pair, law), (&kept, chance), &levels(&[0]));
+    });
     rounds
 }
 
@@ -485,11 +443,7 @@ fn along<'a>(
     text: &[usize],
     rows: &'a mut Vec<Vec<(usize, OfferedRows)>>,
 ) -> Vec<TextToken<'a>> {
-    let mut counts: Vec<usize> = (model.shape.children.iter().copied())
-        .filter(|&count| count > 0)
-        .collect();
-    counts.sort_unstable();
-    counts.dedup();
+    let counts = counts(model.shape);
     let places = text.len() - 1;
     rows.clear();
     rows.extend((0..places).map(|at| offered(model, &text[..at], &counts)));
@@ -503,7 +457,17 @@ fn along<'a>(
     each.collect()
 }
 
-fn offered(model: &Model<'_>, prefix: &[usize], counts: &[usize]) -> Vec<(usize, OfferedRows)> {
+/// The numbers of children that nodes of a shape have.
+pub(super) fn counts(shape: &Shape) -> BTreeSet<usize> {
+    let parents = shape.children.iter().filter(|&&count| count > 0);
+    parents.copied().collect()
+}
+
+fn offered(
+    model: &Model<'_>,
+    prefix: &[usize],
+    counts: &BTreeSet<usize>,
+) -> Vec<(usize, OfferedRows)> {
     let Some([p, q]) = model.pair.rows(prefix) else {
         return Vec::new();
     };
@@ -544,7 +508,8 @@ fn each_kept(
 }
 
 fn replayed(finding: &mut Finding) {
-    let (mut texts, mut widest) = (0, 0.0f64);
+    let mut widest = 0.0f64;
+    let texts = "texts, each by every tree, draft and coin";
     each_model(3203, 2, |model| {
         let mut reach = vec![0.0; model.shape.parent.len()];
         each_kept(model, &model.rounds(), |text, _, kept| {
@@ -554,18 +519,17 @@ fn replayed(finding: &mut Finding) {
             for (found, kept) in found.iter().zip(kept) {
                 widest = widest.max((found - kept.to_f64()).abs());
             }
-            texts += 1;
+            finding.add(texts, 1);
         });
     });
-    finding.count("texts, each by every tree, draft and coin", texts);
     finding.require(widest < 1e-12, || {
         format!("the replay is off by {widest:e}")
     });
-    finding.enough(texts > 1000, "texts");
+    finding.enough(&[texts], 1000);
 }
 
 fn above_recursion(finding: &mut Finding) {
-    let (mut texts, mut more) = (0, 0);
+    let more = "prefixes of which more is kept";
     each_model(3204, 3, |model| {
         if model.law == SchemeName::STRATIFIED || model.root.len() > 1 {
             return;
@@ -573,18 +537,16 @@ fn above_recursion(finding: &mut Finding) {
         let shares = Shares::new(model);
         each_kept(model, &model.rounds(), |text, _, kept| {
             let down = shares.kept(model, text);
+            finding.add("texts", 1);
             for (kept, down) in kept.iter().zip(&down) {
                 finding.require(kept >= down, || {
                     format!("{} {text:?}: {kept}, from the root {down}", model.name)
                 });
-                more += u64::from(kept > down);
+                finding.tally(more, kept > down);
             }
-            texts += 1;
         });
     });
-    finding.count("texts", texts);
-    finding.count("prefixes of which more is kept", more);
-    finding.enough(more > 50, "prefixes");
+    finding.enough(&[more], 50);
 }
 
 /// P(child k is kept, and is y) of a node alone by one pass, by prefix and number of children.
@@ -601,24 +563,15 @@ impl Shares {
                     continue;
                 }
                 let mut shares = vec![vec![Rational::zero(); p.len()]; count];
-                let mut first = Grown::root();
-                first[0].prefix.clone_from(prefix);
                 let next = |nodes: &[Grown]| nodes[0].count.is_none().then_some((0, count));
-                each_tree(
-                    (pair, law, &next),
-                    &first,
-                    &Rational::one(),
-                    &mut |nodes, chance| {
-                        for (end, mass) in ends((pair, law), (nodes, chance), &levels(&[0])) {
-                            let kept = &nodes[end.node];
-                            if let (Some(&rank), Some(&token)) =
-                                (kept.ranks.first(), kept.prefix.last())
-                            {
-                                shares[rank][token].gain(&mass);
-                            }
-                        }
-                    },
-                );
+                each_tree((pair, law, &next), prefix, &mut |nodes, chance| {
+                    for (end, mass) in ends((pair, law), (nodes, chance), &levels(&[0])) {
+                        let kept = &nodes[end.node];
+                        let last = kept.ranks.first().zip(kept.prefix.last());
+                        last.into_iter()
+                            .for_each(|(&rank, &token)| shares[rank][token] += &mass);
+                    }
+                });
                 all.insert(key, shares);
             }
         }
@@ -649,7 +602,7 @@ impl Shares {
 }
 
 fn bounded(finding: &mut Finding) {
-    let (mut models, mut attained, mut widest) = (0, 0, 0.0f64);
+    let mut widest = 0.0f64;
     each_model(3205, 2, |model| {
         let (mut kept_in_all, mut most_in_all) = (Rational::zero(), Rational::zero());
         let rounds = model.rounds();
@@ -659,22 +612,20 @@ fn bounded(finding: &mut Finding) {
             for (depth, kept) in kept.iter().enumerate().skip(1) {
                 let prefix = &text[..depth];
                 let chance = model.pair.written(prefix, 0);
-                let drafted = rounds.drafted.get(prefix).cloned();
-                let drafted = drafted.unwrap_or_else(Rational::zero);
+                let drafted = rounds.drafted.get(prefix).cloned().unwrap_or_default();
                 let most = drafted.smaller(&chance).over(&chance);
                 widest = widest.max((most.to_f64() - by_rows[depth - 1]).abs());
-                kept_in_all.gain(&kept.times(p));
-                most_in_all.gain(&most.times(p));
+                kept_in_all += kept * p;
+                most_in_all += most * p;
             }
         });
         finding.require(kept_in_all <= most_in_all, || {
             format!("{}: {kept_in_all}, above {most_in_all}", model.name)
         });
-        attained += u64::from(kept_in_all == most_in_all);
-        models += 1;
+        finding.add("models", 1);
+        let attains = kept_in_all == most_in_all;
+        finding.tally("of these, models that attain the bound", attains);
     });
-    finding.count("models", models);
-    finding.count("of these, models that attain the bound", attained);
     finding.require(widest < 1e-12, || {
         format!("rows on the text say {widest:e} else")
     });

@@ -2,18 +2,18 @@
 
 use super::Finding;
 use super::claim::claims;
-use super::family::{Family, fraction, fractions, whole};
+use super::family::{Family, drawing, fractions, part, positive, whole};
 use super::text::{Pair, extended};
+use super::traversal::{counts, texts};
 use crate::block::transport::largest_coupling;
 use specgap_core::problem::Problem;
 use specgap_core::rounds::{ChildShares, replay_tree};
-use specgap_core::scheme::{MadeOf, SchemeName};
+use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_core::verifier::{TokenRule, Verifier, VerifierName, verifier};
-use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 claims! {
     holds "tree-replay" by replayed,
@@ -49,32 +49,25 @@ struct Node {
 }
 
 fn nodes() -> Vec<Node> {
-    let mut nodes = Vec::new();
-    for scheme in SchemeName::ALL {
-        for name in VerifierName::ALL {
-            if let Some(rule) = name.at_token(scheme) {
-                nodes.push(Node { scheme, name, rule });
-            }
-        }
-    }
-    nodes
+    let all = SchemeName::ALL.into_iter();
+    let nodes = all.flat_map(|scheme| {
+        VerifierName::ALL.into_iter().filter_map(move |name| {
+            let rule = name.at_token(scheme)?;
+            Some(Node { scheme, name, rule })
+        })
+    });
+    nodes.collect()
 }
 
 impl Node {
     fn fits(&self, shape: &Shape) -> bool {
-        let parents = shape.children.iter().filter(|&&children| children > 0);
-        parents.into_iter().all(|&children| {
+        counts(shape).into_iter().all(|children| {
             self.scheme.fits(children) && self.name.is_lossless(self.scheme, children)
         })
     }
 
     fn problem(&self, [target, draft]: &[Vec<Rational>; 2], children: usize) -> Option<Problem> {
-        let MadeOf::OneDraft(law) = self.scheme.entry().made_of else {
-            return None;
-        };
-        let target = Target::from_rationals(target.clone()).ok()?;
-        let draft = Draft::from_rationals(draft.clone()).ok()?;
-        Problem::from_law("node", target, law(draft, children)).ok()
+        drawing(self.scheme, target.clone(), draft.clone(), children)
     }
 }
 
@@ -96,12 +89,10 @@ impl<'a> Decoder<'a> {
     fn new(pair: &'a Pair, shape: &'a Shape, node: &Node) -> Option<Self> {
         let mut rules = Rules::new();
         for (prefix, rows) in pair.all_rows() {
-            for &children in shape.children.iter().filter(|&&children| children > 0) {
-                if let Entry::Vacant(place) = rules.entry((prefix.clone(), children)) {
-                    let problem = node.problem(rows, children)?;
-                    let rule = verifier(node.name, &problem).ok()?;
-                    place.insert((problem, rule));
-                }
+            for children in counts(shape) {
+                let problem = node.problem(rows, children)?;
+                let rule = verifier(node.name, &problem).ok()?;
+                rules.insert((prefix.clone(), children), (problem, rule));
             }
         }
         Some(Self { pair, shape, rules })
@@ -122,15 +113,13 @@ impl<'a> Decoder<'a> {
         } else {
             self.shape.children[node]
         };
+        let ends = |token, chance| (accepted.to_vec(), token, chance);
         let Some((problem, rule)) = self.rules.get(&(here.clone(), children)) else {
             // No drafts: the target's own token.
-            let Some([target, _]) = self.pair.rows(&here) else {
-                return vec![(accepted.to_vec(), None, Rational::one())];
+            return match self.pair.rows(&here) {
+                Some([p, _]) => positive(p).map(|(x, p)| ends(Some(x), p.clone())).collect(),
+                None => vec![ends(None, Rational::one())],
             };
-            let own = target.iter().enumerate().filter(|(_, p)| !p.is_nil());
-            return own
-                .map(|(token, p)| (accepted.to_vec(), Some(token), p.clone()))
-                .collect();
         };
         let mut all = Vec::new();
         let mut below: BTreeMap<(usize, usize), Rational> = BTreeMap::new();
@@ -139,24 +128,14 @@ impl<'a> Decoder<'a> {
                 return;
             };
             for (rank, (&token, share)) in tuple.iter().zip(&law.accepted).enumerate() {
-                let weight = below
-                    .entry((rank, token as usize))
-                    .or_insert_with(Rational::zero);
-                weight.gain(&mass.times(share));
+                *below.entry((rank, token as usize)).or_default() += mass * share;
             }
-            for (token, share) in law.residual.iter().enumerate() {
-                let weight = mass.times(&law.rejected).times(share);
-                if !weight.is_nil() {
-                    all.push((accepted.to_vec(), Some(token), weight));
-                }
-            }
+            let rejected = mass * &law.rejected;
+            let own = positive(&law.residual).filter(|_| !rejected.is_nil());
+            all.extend(own.map(|(token, share)| ends(Some(token), &rejected * share)));
         });
         for ((rank, token), weight) in below.into_iter().filter(|(_, weight)| !weight.is_nil()) {
-            let child = (1..self.shape.parent.len())
-                .find(|&child| self.shape.parent[child] == node && self.shape.rank[child] == rank);
-            let Some(child) = child else {
-                continue;
-            };
+            let child = self.shape.child(node, rank);
             let longer = extended(accepted, token);
             for (tokens, own, share) in self.outcomes(prefix, child, &longer, left - 1) {
                 all.push((tokens, own, weight.times(&share)));
@@ -179,10 +158,7 @@ impl<'a> Decoder<'a> {
                         continue;
                     };
                     let text = extended(&[prefix.as_slice(), &accepted].concat(), own);
-                    let at = layers[text.len()]
-                        .entry(text)
-                        .or_insert_with(Rational::zero);
-                    at.gain(&weight.times(&share));
+                    *layers[text.len()].entry(text).or_default() += &weight * share;
                 }
             }
         }
@@ -203,19 +179,13 @@ impl<'a> Decoder<'a> {
 
 /// Returns what each child gets along a text.
 fn shares(pair: &Pair, text: &[usize], shape: &Shape, node: &Node) -> ChildShares<Rational> {
-    let mut counts: Vec<usize> = shape.children.clone();
-    counts.retain(|&children| children > 0);
-    counts.sort_unstable();
-    counts.dedup();
-    let tables = counts.into_iter().map(|children| {
+    let tables = counts(shape).into_iter().map(|children| {
         let at = |position: usize| {
-            let problem = pair
-                .rows(&text[..position])
-                .and_then(|rows| node.problem(rows, children));
-            problem.map_or_else(
-                || vec![Rational::zero(); children],
-                |problem| node.rule.exact_shares(&problem, text[position]),
-            )
+            let rows = pair.rows(&text[..position]);
+            match rows.and_then(|rows| node.problem(rows, children)) {
+                Some(problem) => node.rule.exact_shares(&problem, text[position]),
+                None => vec![Rational::zero(); children],
+            }
         };
         (children, (0..text.len()).flat_map(at).collect())
     });
@@ -235,7 +205,6 @@ fn replayed(finding: &mut Finding) {
     .chain(DraftTree::named("2x2"))
     .collect();
     let nodes = nodes();
-    let mut compared = 0;
     for (vocab, tokens) in [(3, 3), (2, 4), (3, 3)] {
         let pair = Pair::random(&mut family, vocab, tokens);
         let texts = pair.texts();
@@ -251,10 +220,10 @@ fn replayed(finding: &mut Finding) {
                 let (mut along, mut mean) = (Rational::zero(), Rational::zero());
                 for (text, weight) in &texts {
                     let found = replay_tree(&shape, &shares(&pair, text, &shape, node));
-                    along.gain(&weight.times(&found.calls));
-                    mean.gain(&weight.times(&found.accepted));
+                    along += weight * found.calls;
+                    mean += weight * found.accepted;
                 }
-                compared += 1;
+                finding.add("trees, laws and verifiers against enumeration", 1);
                 let name = || format!("{} on {}, {:?}", node.name, node.scheme, tree.paths());
                 finding.same(along, calls, || format!("{}, calls", name()));
                 finding.same(mean, accepted, || format!("{}, accepted", name()));
@@ -262,7 +231,6 @@ fn replayed(finding: &mut Finding) {
             }
         }
     }
-    finding.count("trees, laws and verifiers against enumeration", compared);
     finding.count("laws with verifiers", nodes.len() as u64);
 }
 
@@ -303,14 +271,11 @@ impl Transport {
             let drafts = drafts.filter(|(draft, _)| **draft == token);
             drafts.map(|(_, &worth)| worth).max().unwrap_or(0)
         };
-        let row = |tuple: &[usize]| -> Vec<i64> {
+        let rows = self.tuples.iter().map(|(tuple, mass)| {
             let tokens = 0..self.target.len();
-            tokens.map(|token| through(tuple, token)).collect()
-        };
-        let rows = self
-            .tuples
-            .iter()
-            .map(|(tuple, mass)| (row(tuple), mass.clone()));
+            let row: Vec<i64> = tokens.map(|token| through(tuple, token)).collect();
+            (row, mass.clone())
+        });
         let (worths, masses): (Vec<_>, Vec<_>) = rows.unzip();
         largest_coupling(&worths, [&masses, &self.target]).unwrap_or_default()
     }
@@ -319,26 +284,20 @@ impl Transport {
     /// bound, and the same by duality.
     fn bound(&self, worth: &[i64]) -> Rational {
         let most = worth.iter().copied().max().unwrap_or(0);
-        let mut prices = vec![vec![]];
-        for _ in &self.target {
-            prices = prices
-                .into_iter()
-                .flat_map(|row: Vec<i64>| {
-                    (0..=most).map(move |price| [row.as_slice(), &[price]].concat())
-                })
-                .collect();
-        }
-        let value = |prices: &Vec<i64>| {
+        let count = usize::try_from(most + 1).unwrap_or(1);
+        let prices = texts(count, self.target.len()).into_iter();
+        let value = |prices: Vec<usize>| {
+            let prices: Vec<i64> = prices.into_iter().map(|price| price as i64).collect();
             let tuples = self.tuples.iter().map(|(tuple, mass)| {
                 let gains = tuple.iter().zip(worth);
                 let best = gains.map(|(&token, worth)| worth - prices[token]).max();
                 mass * whole(best.unwrap_or(0).max(0))
             });
-            let tokens = self.target.iter().zip(prices);
+            let tokens = self.target.iter().zip(&prices);
             let tokens = tokens.map(|(mass, &price)| mass * whole(price));
             tuples.chain(tokens).sum::<Rational>()
         };
-        prices.iter().map(value).min().unwrap_or_default()
+        prices.map(value).min().unwrap_or_default()
     }
 
     /// The most that a transport is worth, and what it is worth at most by a second count that has it.
@@ -358,31 +317,24 @@ fn not_optimal(finding: &mut Finding) {
     let worth = [3, 1];
     let [value, accepts] = example.best_then(&worth, &[1, 1]);
     let [most, worth_then] = example.best_then(&[1, 1], &worth);
-    let bound = example.bound(&worth);
     finding.fraction("most value", &value);
     finding.fraction("accepted by what has it, at most", &accepts);
     finding.fraction("most acceptance", &most);
     finding.fraction("value of what has it, at most", &worth_then);
-    let expected = value == fraction("11/5")
-        && accepts == fraction("4/5")
-        && most == fraction("43/50")
-        && worth_then < value;
-    finding.require(expected, || {
+    let expected = [&value, &accepts, &most] == [&part(11, 5), &part(4, 5), &part(43, 50)];
+    finding.require(expected && worth_then < value, || {
         format!("{value} accepting {accepts}; {most} worth {worth_then}")
     });
-    finding.same(&value, &bound, || "prices".to_owned());
+    finding.same(&value, &example.bound(&worth), || "prices".to_owned());
     let mut family = Family::new(712);
-    let (mut apart, runs) = (0, 120);
-    for _ in 0..runs {
-        let small = |family: &mut Family| -> Vec<u64> {
-            (0..3).map(|_| family.between(1, 9) as u64).collect()
-        };
-        let random = Transport::new(&small(&mut family), &small(&mut family), 2);
-        let worth = [family.between(1, 4) as i64, family.between(1, 4) as i64];
+    for _ in 0..120 {
+        let [p, q] = [(); 2].map(|()| [(); 3].map(|()| family.between(1, 9) as u64));
+        let random = Transport::new(&p, &q, 2);
+        let worth = [(); 2].map(|()| family.between(1, 4) as i64);
         let value = random.best(&worth);
         finding.same(&value, &random.bound(&worth), || "random prices".to_owned());
         let [_, of_accepting] = random.best_then(&[1, 1], &worth);
-        apart += u64::from(of_accepting < value);
+        let name = "of 120 random nodes, accepting most is worth less";
+        finding.tally(name, of_accepting < value);
     }
-    finding.count("of 120 random nodes, accepting most is worth less", apart);
 }

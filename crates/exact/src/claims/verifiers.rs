@@ -1,8 +1,8 @@
 //! Claims about verifiers on single-step problems.
 
 use super::Finding;
-use super::claim::{claims, problem};
-use super::family::{Family, describe, each, optimum, under};
+use super::claim::claims;
+use super::family::{Family, describe, each, half, optimum, over, overlap, rows, under, whole};
 use crate::evaluate::verify;
 use num_traits::Signed;
 use specgap_core::problem::Problem;
@@ -82,13 +82,13 @@ claims! {
         "The rule's rate against the sum, in fractions. Proof: what is summed is p_j n/(n + A), A the sum over \
         i of (p_j q_i/q_j - p_i)+: the chance that the output is j, and the draft of its own noise \
         (docs/theory/shared-noise.md).";
-    refuted "shared-gumbel-over-rrs-wo" by shared_gumbel_over_rrs_wo,
+    refuted "shared-gumbel-over-rrs-wo" of shared_gumbel_over_rrs_wo,
         in ["refuted/shared-gumbel-below-rrs-wo.toml"]
         "shared-gumbel accepts at least as much as rrs-wo of as many drafts",
         "a natural guess; refuted by specgap",
         "Wrong for one draft, which rrs-wo accepts with 1-TV, the most that any rule does: \
         p = (0, 1/2, 1/2), q = (1/2, 0, 1/2) give 1/3 and 1/2.";
-    refuted "rrs-wo-over-shared-gumbel" by rrs_wo_over_shared_gumbel,
+    refuted "rrs-wo-over-shared-gumbel" of rrs_wo_over_shared_gumbel,
         in ["refuted/shared-gumbel-above-rrs-wo.toml"]
         "rrs-wo, which sees q, accepts at least as much as shared-gumbel of as many drafts",
         "a natural guess; refuted by specgap",
@@ -99,46 +99,43 @@ claims! {
 
 /// Exact membership acceptance, summed over tuples.
 fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
-    verify(problem)
-        .measured(name)?
-        .membership
-        .rational()
-        .cloned()
+    let evaluation = verify(problem);
+    evaluation.measured(name)?.membership.rational().cloned()
 }
 
 fn lossless(finding: &mut Finding) {
-    for problem in Family::new(301).of_all_schemes(12, 4, 3) {
-        let evaluation = verify(&problem);
-        for name in [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL] {
-            finding.require(evaluation.measured(name).is_some(), || {
-                format!("{}: {name} was not run", describe(&problem))
-            });
-        }
-        let runs = evaluation.verifiers.iter();
-        for (name, result) in runs.filter_map(|one| Some((one.name, one.outcome.done()?))) {
-            for (holds, otherwise) in [
-                (result.lossless == Some(true), "is not lossless"),
-                (!result.exceeds_optimum, "exceeds alpha*"),
-                (
-                    result.formula_agrees != Some(false),
-                    "has a formula that is off",
-                ),
-            ] {
-                finding.require(holds, || {
-                    format!("{}: {name} {otherwise}", describe(&problem))
-                });
-            }
-        }
-    }
     finding.count("problems a law", 12);
+    over(
+        finding,
+        &Family::new(301).of_all_schemes(12, 4, 3),
+        |finding, problem| {
+            let evaluation = verify(problem);
+            for name in [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL] {
+                let is_run = evaluation.measured(name).is_some();
+                finding.require(is_run, || format!("{name} was not run"));
+            }
+            let runs = evaluation.verifiers.iter();
+            for (name, result) in runs.filter_map(|one| Some((one.name, one.outcome.done()?))) {
+                let formula = result.formula_agrees != Some(false);
+                for (holds, otherwise) in [
+                    (result.lossless == Some(true), "is not lossless"),
+                    (!result.exceeds_optimum, "exceeds alpha*"),
+                    (formula, "has a formula that is off"),
+                ] {
+                    finding.require(holds, || format!("{name} {otherwise}"));
+                }
+            }
+            Some(())
+        },
+    );
 }
 
 /// Requires that a verifier accepts alpha* of every problem.
 fn attains(finding: &mut Finding, problems: &[Problem], name: VerifierName) {
-    for problem in problems {
-        let found = accepted(problem, name);
-        finding.same(found, Some(optimum(problem)), || describe(problem));
-    }
+    over(finding, problems, |finding, problem| {
+        finding.equal(accepted(problem, name)?, optimum(problem));
+        Some(())
+    });
 }
 
 fn optimal_attains(finding: &mut Finding) {
@@ -155,26 +152,21 @@ fn greedy_optimal(finding: &mut Finding) {
 
 /// Draws problems of the hub law, each with the greedy and the i.i.d. law on the same rows.
 fn hub_pairs(seed: u64, count: usize, vocab: usize) -> Vec<(Problem, Problem, Problem)> {
-    let mut family = Family::new(seed);
-    family
-        .problems(SchemeName::HUB, count, vocab, 2)
-        .into_iter()
-        .filter_map(|hub| {
-            let greedy = under(&hub, Greedy::new)?;
-            let iid = under(&hub, WithReplacement::new)?;
-            Some((hub, greedy, iid))
-        })
-        .collect()
+    let problems = Family::new(seed).problems(SchemeName::HUB, count, vocab, 2);
+    let pairs = problems.into_iter().filter_map(|hub| {
+        let greedy = under(&hub, Greedy::new)?;
+        let iid = under(&hub, WithReplacement::new)?;
+        Some((hub, greedy, iid))
+    });
+    pairs.collect()
 }
 
 fn hub_equals_greedy(finding: &mut Finding) {
     let pairs = hub_pairs(304, 150, 6);
     finding.count("pairs", pairs.len() as u64);
     for (hub, greedy, _) in &pairs {
-        let (a, b) = (
-            accepted(hub, VerifierName::SPECHUB),
-            accepted(greedy, VerifierName::GREEDY),
-        );
+        let a = accepted(hub, VerifierName::SPECHUB);
+        let b = accepted(greedy, VerifierName::GREEDY);
         finding.require(a.is_some() && a == b && a == Some(optimum(hub)), || {
             format!("{}: {a:?} {b:?}", describe(hub))
         });
@@ -196,33 +188,25 @@ fn spechub_top(finding: &mut Finding) {
             }
         });
         let wanted = problem.target().exact().probability(hub);
-        finding.same(emitted, wanted, || describe(problem));
+        finding.equal(emitted, wanted);
         Some(())
     });
 }
 
 fn spechub_beats_rrs(finding: &mut Finding) {
-    let mut tried = 0;
+    let tried = "pairs that meet the condition";
     let mut gains = Vec::new();
     for (hub, _, iid) in hub_pairs(306, 1500, 6) {
-        let Some(draft) = hub.scheme().draft() else {
-            continue;
-        };
-        let (p, q) = (Rational::row(hub.target()), Rational::row(draft));
+        let Some([p, q]) = rows(&hub) else { continue };
         let top = q.iter().max().cloned().unwrap_or_default();
-        let overlap: Rational = p.iter().zip(&q).map(|(p, q)| p.smaller(q)).sum();
         // q(a) >= (1 - overlap)(1 - q(a))
-        if top < overlap.complement() * top.complement() {
+        if top < overlap(&p, &q).complement() * top.complement() {
             continue;
         }
-        tried += 1;
+        finding.add(tried, 1);
         let exact = |problem: &Problem, name| {
-            verifier(name, problem)
-                .ok()?
-                .acceptance()
-                .membership
-                .rational()
-                .cloned()
+            let acceptance = verifier(name, problem).ok()?.acceptance();
+            acceptance.membership.rational().cloned()
         };
         let a = exact(&hub, VerifierName::SPECHUB).unwrap_or_else(|| optimum(&hub));
         let Some(b) = exact(&iid, VerifierName::RRS).or_else(|| accepted(&iid, VerifierName::RRS))
@@ -235,32 +219,24 @@ fn spechub_beats_rrs(finding: &mut Finding) {
         });
         gains.push(gain);
     }
-    finding.count("pairs that meet the condition", tried);
-    finding.enough(tried > 100, "pairs");
-    finding.fraction(
-        "smallest gain",
-        &gains.into_iter().min().unwrap_or_default(),
-    );
+    finding.enough(&[tried], 100);
+    let least = gains.into_iter().min().unwrap_or_default();
+    finding.fraction("smallest gain", &least);
 }
 
 fn spechub_beats_otm(finding: &mut Finding) {
-    let mut tried = 0;
+    let tried = "pairs with q(a) >= 1/2";
     for (hub, _, iid) in hub_pairs(307, 1200, 6) {
-        let Some(draft) = hub.scheme().draft() else {
-            continue;
-        };
-        let mut q = Rational::row(draft).into_iter();
-        if !q.any(|mass| mass >= mass.complement()) {
-            continue;
+        let top = rows(&hub).and_then(|[_, q]| q.into_iter().max());
+        if top.is_some_and(|top| top >= half()) {
+            finding.add(tried, 1);
+            let gain = optimum(&hub) - optimum(&iid);
+            finding.require(!gain.is_negative(), || {
+                format!("{}: {gain}", describe(&hub))
+            });
         }
-        tried += 1;
-        let gain = optimum(&hub) - optimum(&iid);
-        finding.require(!gain.is_negative(), || {
-            format!("{}: {gain}", describe(&hub))
-        });
     }
-    finding.count("pairs with q(a) >= 1/2", tried);
-    finding.enough(tried > 100, "pairs");
+    finding.enough(&[tried], 100);
 }
 
 fn kseq_ratio(finding: &mut Finding) {
@@ -272,9 +248,7 @@ fn kseq_ratio(finding: &mut Finding) {
         let accepts = rule.acceptance().algorithmic.upper();
         let n = problem.drafts() as i32;
         let factor = 1.0 - (1.0 - 1.0 / f64::from(n)).powi(n);
-        finding.require(accepts >= factor * alpha - 1e-12, || {
-            format!("{}: {accepts} of {alpha}", describe(problem))
-        });
+        finding.at_most("the share", factor * alpha - 1e-12, accepts);
         if alpha > 0.0 {
             smallest = smallest.min(accepts / alpha);
         }
@@ -292,10 +266,8 @@ fn rrs_wo_recursion(finding: &mut Finding) {
         let rule = verifier(VerifierName::RRS_WO, problem).ok()?;
         let rate = rule.acceptance().membership;
         worst = worst.max((rate.value() - truth).abs());
-        finding.require(
-            rate.lower() <= truth + 1e-12 && truth <= rate.upper() + 1e-12,
-            || format!("{}: {rate:?} {truth}", describe(problem)),
-        );
+        finding.at_most("the lower end", rate.lower(), truth + 1e-12);
+        finding.at_most("the truth", truth, rate.upper() + 1e-12);
         Some(())
     });
     finding.require(worst <= 1e-6, || format!("off by {worst:e}"));
@@ -304,12 +276,11 @@ fn rrs_wo_recursion(finding: &mut Finding) {
 
 fn shared_gumbel_bound(finding: &mut Finding) {
     let mut problems = Family::new(310).problems(SchemeName::WITHOUT_REPLACEMENT, 300, 6, 1);
-    let tight = problem!("refuted/shared-gumbel-below-rrs-wo");
+    let tight = include_str!("../../../../problems/refuted/shared-gumbel-below-rrs-wo.toml");
     problems.extend(finding.shipped([tight]).into_iter().flatten());
     let mut least: Option<Rational> = None;
     each(finding, "pairs", &problems, |finding, problem| {
-        let q = Rational::row(problem.scheme().draft()?);
-        let p = Rational::row(problem.target());
+        let [p, q] = rows(problem)?;
         let both = || p.iter().zip(&q);
         let mut sum = Rational::zero();
         for (p_i, q_i) in both().filter(|(p, q)| !p.is_nil() && !q.is_nil()) {
@@ -317,15 +288,14 @@ fn shared_gumbel_bound(finding: &mut Finding) {
             sum += Rational::one().over(&larger.sum());
         }
         let found = accepted(problem, VerifierName::SHARED_GUMBEL)?;
-        finding.same(&found, &sum, || describe(problem));
-        let overlap: Rational = both().map(|(p, q)| p.smaller(q)).sum();
+        finding.equal(&found, &sum);
+        let overlap = overlap(&p, &q);
         // 1 + TV is 2 - overlap.
-        let spare = found - overlap.over(&overlap.complement().plus(&Rational::one()));
-        finding.require(!spare.is_negative(), || {
-            format!("{}: {spare} below the bound", describe(problem))
-        });
+        let bound = overlap.over(&overlap.complement().plus(&Rational::one()));
+        finding.at_most("the bound", &bound, &found);
         if !overlap.is_nil() {
-            least = Some(least.take().map_or(spare.clone(), |least| least.min(spare)));
+            let spare = found - bound;
+            least = least.take().into_iter().chain([spare]).min();
         }
         Some(())
     });
@@ -335,12 +305,10 @@ fn shared_gumbel_bound(finding: &mut Finding) {
 fn gls_bound(finding: &mut Finding) {
     let mut problems = Family::new(311).problems(SchemeName::WITH_REPLACEMENT, 100, 4, 2);
     problems.extend(Family::new(312).problems(SchemeName::WITH_REPLACEMENT, 20, 3, 3));
-    let mut above = 0;
     each(finding, "pairs", &problems, |finding, problem| {
-        let q = Rational::row(problem.scheme().draft()?);
-        let p = Rational::row(problem.target());
+        let [p, q] = rows(problem)?;
         let both = || p.iter().zip(&q);
-        let drafts = Rational::from_integer(problem.drafts().into());
+        let drafts = whole(problem.drafts());
         let mut bound = Rational::zero();
         for (p_j, q_j) in both().filter(|(p, q)| !p.is_nil() && !q.is_nil()) {
             let each = both().map(|(p, q)| {
@@ -350,20 +318,14 @@ fn gls_bound(finding: &mut Finding) {
             bound += drafts.over(&each.sum());
         }
         let found = accepted(problem, VerifierName::GLS)?;
-        finding.require(bound <= found, || {
-            format!("{}: {found} below {bound}", describe(problem))
-        });
-        above += u64::from(bound < found);
+        finding.at_most("the bound", &bound, &found);
+        finding.tally("pairs above the bound", bound < found);
         Some(())
     });
-    finding.count("pairs above the bound", above);
 }
 
 /// Requires that the first of two rules accepts no less than the second.
-fn accepts_no_less(finding: &mut Finding, text: &str, names: [VerifierName; 2]) {
-    let Some([problem]) = finding.shipped([text]) else {
-        return;
-    };
+fn accepts_no_less(finding: &mut Finding, [problem]: [Problem; 1], names: [VerifierName; 2]) {
     let [Some(one), Some(other)] = names.map(|name| accepted(&problem, name)) else {
         return;
     };
@@ -374,14 +336,12 @@ fn accepts_no_less(finding: &mut Finding, text: &str, names: [VerifierName; 2]) 
     });
 }
 
-fn shared_gumbel_over_rrs_wo(finding: &mut Finding) {
-    let text = problem!("refuted/shared-gumbel-below-rrs-wo");
+fn shared_gumbel_over_rrs_wo(finding: &mut Finding, problems: [Problem; 1]) {
     let names = [VerifierName::SHARED_GUMBEL, VerifierName::RRS_WO];
-    accepts_no_less(finding, text, names);
+    accepts_no_less(finding, problems, names);
 }
 
-fn rrs_wo_over_shared_gumbel(finding: &mut Finding) {
-    let text = problem!("refuted/shared-gumbel-above-rrs-wo");
+fn rrs_wo_over_shared_gumbel(finding: &mut Finding, problems: [Problem; 1]) {
     let names = [VerifierName::RRS_WO, VerifierName::SHARED_GUMBEL];
-    accepts_no_less(finding, text, names);
+    accepts_no_less(finding, problems, names);
 }

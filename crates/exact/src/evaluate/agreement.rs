@@ -26,11 +26,9 @@ pub struct Agreement {
 /// The ends between which a result claims the number to be: a plain float claims to be
 /// within [`FLOAT_TOLERANCE`], a confidence interval claims nothing.
 fn ends(result: &Known) -> (f64, f64) {
+    let value = result.value();
     match result.kind() {
-        Kind::Float => (
-            result.value() - FLOAT_TOLERANCE,
-            result.value() + FLOAT_TOLERANCE,
-        ),
+        Kind::Float => (value - FLOAT_TOLERANCE, value + FLOAT_TOLERANCE),
         Kind::MonteCarlo | Kind::Estimate => (f64::NEG_INFINITY, f64::INFINITY),
         Kind::Exact | Kind::Enclosed | Kind::Truncated => (result.lower(), result.upper()),
     }
@@ -75,22 +73,16 @@ impl Agreement {
             if can_both_hold(result, answer) {
                 agreeing.push((name, result));
             } else {
-                complaints.push(format!(
-                    "{name} finds {}, {what} is {}",
-                    describe(result),
-                    describe(answer)
-                ));
+                let [found, is] = [result, answer].map(describe);
+                complaints.push(format!("{name} finds {found}, {what} is {is}"));
             }
         }
         // A wide answer holds what excludes one another.
         for (index, (name, result)) in agreeing.iter().enumerate() {
             for (other, found) in &agreeing[..index] {
                 if !can_both_hold(result, found) {
-                    complaints.push(format!(
-                        "{name} finds {}, {other} finds {}",
-                        describe(result),
-                        describe(found)
-                    ));
+                    let [one, two] = [result, found].map(|known| describe(known));
+                    complaints.push(format!("{name} finds {one}, {other} finds {two}"));
                 }
             }
         }
@@ -106,32 +98,23 @@ impl Agreement {
 /// Complains of an enclosure that is wider than one that says anything.
 pub(super) fn too_wide(answer: &Known) -> Option<String> {
     let is_wide = answer.width() > WIDEST_CERTIFIED && answer.kind() == Kind::Enclosed;
-    is_wide.then(|| {
+    let says = || {
         format!(
             "{}, which is wider than {WIDEST_CERTIFIED:e}",
             describe(answer)
         )
-    })
+    };
+    is_wide.then(says)
 }
 
 /// A value as people read it: the fraction where it is short.
 pub(super) fn describe(result: &Known) -> String {
-    match result.rational() {
-        Some(value) => {
-            let text = format_rational(value);
-            if text.len() <= LONGEST_FRACTION {
-                text
-            } else {
-                format!("{} (exact)", result.value())
-            }
-        }
-        None if result.kind() == Kind::Float => result.value().to_string(),
-        None => format!(
-            "{} in [{}, {}]",
-            result.value(),
-            result.lower(),
-            result.upper()
-        ),
+    let value = result.value();
+    match result.rational().map(format_rational) {
+        Some(text) if text.len() <= LONGEST_FRACTION => text,
+        Some(_) => format!("{value} (exact)"),
+        None if result.kind() == Kind::Float => value.to_string(),
+        None => format!("{value} in [{}, {}]", result.lower(), result.upper()),
     }
 }
 

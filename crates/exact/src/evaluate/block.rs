@@ -14,7 +14,7 @@ use crate::block::{
     tuple_count,
 };
 use specgap_core::lp::BackendName;
-use specgap_core::problem::{BlockExpected, BlockProblem};
+use specgap_core::problem::{BlockExpected, BlockProblem, ExpectedValue};
 use specgap_core::tree::TokenTree;
 use specgap_number::distribution::{Distribution, Rational};
 use specgap_number::known::Known;
@@ -105,13 +105,13 @@ impl Reported for BlockLaw {
 }
 
 impl BlockLaw {
-    fn of<T>(law: OutputLaw<T>, known: fn(T) -> Known, lossless: bool) -> Self {
+    fn of<T: PartialOrd>(law: OutputLaw<T>, known: fn(T) -> Known, tolerance: &T) -> Self {
         Self {
+            lossless: law.total_variation <= *tolerance,
             expected_accepted_length: known(law.expected_accepted_length),
             total_variation: known(law.total_variation),
             first_token_total_variation: known(law.first_token_total_variation),
             undefined_mass: known(law.undefined_mass),
-            lossless,
         }
     }
 
@@ -324,10 +324,9 @@ impl Size {
     }
 
     fn tuples_of(&self, name: BlockRule) -> f64 {
-        if name.is_single_draft() {
-            self.single_tuples
-        } else {
-            self.tuples
+        match name.is_single_draft() {
+            true => self.single_tuples,
+            false => self.tuples,
         }
     }
 
@@ -384,32 +383,27 @@ fn optima(
             BackendName::Highs => MAX_HIGHS_VARIABLES,
             BackendName::MiniLp => MAX_MINILP_VARIABLES,
         };
-        let mut method = OptimumMethod::new("block-lp", Some(name), too_many(limit));
-        match name.backend() {
+        let mut checked = None;
+        let outcome = match name.backend() {
             None => {
-                let reason = format!(
-                    "this build has no {}; build with its feature",
-                    name.as_str()
-                );
-                method.outcome = Outcome::Skipped(reason);
+                let name = name.as_str();
+                Outcome::Skipped(format!("this build has no {name}; build with its feature"))
             }
-            Some(_) if size.pairs > limit => {}
+            Some(_) if size.pairs > limit => too_many(limit),
             Some(backend) => {
-                if program.is_none() {
-                    program = BlockProgram::new(tree, size.drafts);
-                }
-                method.outcome = match program.as_ref().map(|p| p.solve(backend.as_ref())) {
-                    Some(Ok(checked)) => {
-                        method.primal_infeasibility = Some(checked.primal_infeasibility);
-                        method.duality_gap = Some(checked.duality_gap);
-                        Outcome::Done(Known::float(checked.value))
-                    }
+                program = program.or_else(|| BlockProgram::new(tree, size.drafts));
+                match program.as_ref().map(|p| p.solve(backend.as_ref())) {
+                    Some(Ok(found)) => Outcome::Done(Known::float(checked.insert(found).value)),
                     Some(Err(error)) => Outcome::Failed(error.to_string()),
                     None => Outcome::Failed("the drafts' law is no distribution".to_owned()),
-                };
+                }
             }
-        }
-        methods.push(method);
+        };
+        methods.push(OptimumMethod {
+            primal_infeasibility: checked.map(|found| found.primal_infeasibility),
+            duality_gap: checked.map(|found| found.duality_gap),
+            ..OptimumMethod::new("block-lp", Some(name), outcome)
+        });
     }
     methods
 }
@@ -442,13 +436,11 @@ fn law(
     let law = match fractions {
         Some(tree) => (name.entry().fractions)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
-            let lossless = law.total_variation.is_nil();
-            BlockLaw::of(law, Known::exact, lossless)
+            BlockLaw::of(law, Known::exact, &Rational::zero())
         }),
         None => (name.entry().floats)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
-            let lossless = law.total_variation <= LOSSLESS_BLOCK_TOLERANCE;
-            BlockLaw::of(law, Known::float, lossless)
+            BlockLaw::of(law, Known::float, &LOSSLESS_BLOCK_TOLERANCE)
         }),
     };
     law.map_or_else(beyond, Outcome::Done)
@@ -514,17 +506,15 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
     let (name, length) = (row.name, &law.expected_accepted_length);
     if !law.lossless {
         let distance = law.total_variation.value();
-        found.push(format!(
-            "{name} is proved lossless, but its total variation is {distance:e}"
-        ));
+        let off = format!("its total variation is {distance:e}");
+        found.push(format!("{name} is proved lossless, but {off}"));
     }
     let optimum = evaluation.block_optimum();
     let limit = optimum.unwrap_or(&evaluation.per_depth_bound);
+    let accepts = format!("{name} accepts {} tokens", describe(length));
     if !can_be_at_most(length, limit) {
-        let (length, limit) = (describe(length), describe(limit));
-        found.push(format!(
-            "{name} accepts {length} tokens, more than the optimum {limit}"
-        ));
+        let limit = describe(limit);
+        found.push(format!("{accepts}, more than the optimum {limit}"));
     }
     let attained = match name.entry().attains {
         Attains::OneDraft => Some(&evaluation.single_draft_optimum),
@@ -532,59 +522,48 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
         Attains::Nothing => None,
     };
     if let Some(best) = attained.filter(|best| !can_both_hold(length, best)) {
-        let (length, best) = (describe(length), describe(best));
-        found.push(format!(
-            "{name} accepts {length} tokens; it is proved to attain {best}"
-        ));
+        let best = describe(best);
+        found.push(format!("{accepts}; it is proved to attain {best}"));
     }
     found
 }
 
 /// The file's values against those found.
 fn expectations(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<Expectation> {
-    let gbv = evaluation
-        .verifier(BlockRule::SPECTR_GBV)
-        .and_then(|row| row.outcome.done());
-    let wanted = expected.spectr_gbv.as_ref();
-    let rows = [
-        (
-            "block_lp",
-            expected.block_lp.as_ref(),
-            evaluation.block_lp(),
-        ),
-        (
-            "per_depth_bound",
-            expected.per_depth_bound.as_ref(),
-            Some(&evaluation.per_depth_bound),
-        ),
-        (
-            "lemma_5_1",
-            expected.lemma_5_1.as_ref(),
-            Some(&evaluation.lemma_5_1),
-        ),
-        (
-            "spectr_gbv.expected_accepted_length",
-            wanted.map(|wanted| &wanted.expected_accepted_length),
-            gbv.map(|law| &law.expected_accepted_length),
-        ),
-        (
+    let mut all = Vec::new();
+    let mut expect = |field, value: Option<&ExpectedValue>, found: Option<&Known>| {
+        let wanted = value.map(|value| Wanted {
+            field,
+            value,
+            tolerance: expected.tolerance.as_ref(),
+            source: expected.source.as_deref(),
+            standard: Standard::BLOCK,
+        });
+        all.extend(wanted.map(|wanted| wanted.against(found, true)));
+    };
+    let (bound, lemma) = (&evaluation.per_depth_bound, &evaluation.lemma_5_1);
+    let (of_bound, of_lemma) = (&expected.per_depth_bound, &expected.lemma_5_1);
+    expect(
+        "block_lp",
+        expected.block_lp.as_ref(),
+        evaluation.block_lp(),
+    );
+    expect("per_depth_bound", of_bound.as_ref(), Some(bound));
+    expect("lemma_5_1", of_lemma.as_ref(), Some(lemma));
+    if let Some(wanted) = &expected.spectr_gbv {
+        let gbv = evaluation.verifier(BlockRule::SPECTR_GBV);
+        let gbv = gbv.and_then(|row| row.outcome.done());
+        let length = gbv.map(|law| &law.expected_accepted_length);
+        let field = "spectr_gbv.expected_accepted_length";
+        expect(field, Some(&wanted.expected_accepted_length), length);
+        let mass = gbv.map(|law| &law.undefined_mass);
+        expect(
             "spectr_gbv.undefined_mass",
-            wanted.and_then(|wanted| wanted.undefined_mass.as_ref()),
-            gbv.map(|law| &law.undefined_mass),
-        ),
-    ];
-    rows.into_iter()
-        .filter_map(|(field, value, found)| {
-            let wanted = Wanted {
-                field,
-                value: value?,
-                tolerance: expected.tolerance.as_ref(),
-                source: expected.source.as_deref(),
-                standard: Standard::BLOCK,
-            };
-            Some(wanted.against(found, true))
-        })
-        .collect()
+            wanted.undefined_mass.as_ref(),
+            mass,
+        );
+    }
+    all
 }
 
 #[cfg(test)]

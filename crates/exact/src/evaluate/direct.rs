@@ -154,28 +154,22 @@ pub(super) fn level(problem: &Problem) -> MethodRun {
 pub(super) fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
     let scheme = problem.scheme();
     let needed = !scheme.has_sort_theorem() && scheme.fixed_drafts().is_none();
-    let limit = if needed {
-        submodular::LARGEST_VOCAB
-    } else {
-        limits.submodular_vocab
+    let limit = match needed {
+        true => submodular::LARGEST_VOCAB,
+        false => limits.submodular_vocab,
     };
-    if problem.vocab() > limit {
-        let reason = format!(
-            "{} tokens; tried up to {limit} for this scheme",
-            problem.vocab()
-        );
+    let vocab = problem.vocab();
+    if vocab > limit {
+        let reason = format!("{vocab} tokens; tried up to {limit} for this scheme");
         return MethodRun::skipped(Method::Submodular, None, reason);
     }
     let started = Instant::now();
-    let found = submodular::solve(problem);
-    let seconds = started.elapsed().as_secs_f64();
-    match found {
-        Some(optimum) => MethodRun::of(Method::Submodular, optimum, seconds),
-        None => MethodRun {
-            method: Method::Submodular,
-            backend: None,
-            outcome: Outcome::Failed("the law's numbers leave the range of f64".to_owned()),
-            seconds,
-        },
+    let failed = || Outcome::Failed("the law's numbers leave the range of f64".to_owned());
+    let found = submodular::solve(problem).map(|optimum| Outcome::Done(optimum.into()));
+    MethodRun {
+        method: Method::Submodular,
+        backend: None,
+        outcome: found.unwrap_or_else(failed),
+        seconds: started.elapsed().as_secs_f64(),
     }
 }

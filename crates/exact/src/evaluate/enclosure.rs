@@ -138,12 +138,8 @@ mod tests {
                 Arc::new(strata(Straddle::Independent)),
             ];
             let straddles = strata(Straddle::Independent);
-            let straddles = straddles
-                .strata()
-                .strata()
-                .iter()
-                .flatten()
-                .any(|s| s.across_right);
+            let mut shares = straddles.strata().strata().iter().flatten();
+            let straddles = shares.any(|s| s.across_right);
             for (law, met) in laws.into_iter().zip(&mut met) {
                 let target = Target::from_rationals(p.clone()).unwrap();
                 let problem = Problem::from_law("made", target, law).unwrap();

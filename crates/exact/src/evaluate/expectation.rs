@@ -3,7 +3,7 @@
 use super::agreement::{LONGEST_FRACTION, describe};
 use super::tolerances::Standard;
 use num_traits::{Signed, Zero};
-use specgap_core::problem::ExpectedValue;
+use specgap_core::problem::{Expected, ExpectedValue};
 use specgap_number::distribution::{Rational, exact_value, format_rational, round_nearest};
 use specgap_number::known::{Kind, Known};
 
@@ -40,7 +40,24 @@ pub(super) struct Wanted<'a> {
     pub(super) standard: Standard,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// A number of a problem's expectations.
+    pub(super) fn of(
+        expected: &'a Expected,
+        field: &'a str,
+        value: &'a ExpectedValue,
+        standard: Standard,
+    ) -> Self {
+        let (tolerance, source) = (expected.tolerance.as_ref(), expected.source.as_deref());
+        Self {
+            field,
+            value,
+            tolerance,
+            source,
+            standard,
+        }
+    }
+
     /// Compares it with what was found, if anything was. `exactly` is false for a number
     /// whose fraction is not that of the ideal one.
     pub(super) fn against(&self, found: Option<&Known>, exactly: bool) -> Expectation {

@@ -183,9 +183,8 @@ pub(super) fn named(method: &str, backend: Option<BackendName>) -> String {
 
 /// A count that may be astronomical.
 pub(super) fn count(value: f64) -> String {
-    if value < 1e15 {
-        format!("{value}")
-    } else {
-        format!("{value:.1e}")
+    match value < 1e15 {
+        true => format!("{value}"),
+        false => format!("{value:.1e}"),
     }
 }

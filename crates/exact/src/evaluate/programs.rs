@@ -114,14 +114,12 @@ fn paired(
 /// An answer counts if its optimality conditions hold.
 fn judged(answer: Answer) -> Outcome<Answer> {
     let good = answer.residuals.is_some_and(|r| {
-        r.primal_infeasibility <= PROGRAM_TOLERANCE
-            && r.dual_infeasibility <= PROGRAM_TOLERANCE
-            && r.duality_gap <= PROGRAM_TOLERANCE
+        let all = [r.primal_infeasibility, r.dual_infeasibility, r.duality_gap];
+        all.iter().all(|residual| *residual <= PROGRAM_TOLERANCE)
     });
-    if good {
-        Outcome::Done(answer)
-    } else {
-        Outcome::Imprecise(answer)
+    match good {
+        true => Outcome::Done(answer),
+        false => Outcome::Imprecise(answer),
     }
 }
 
@@ -180,10 +178,8 @@ fn run_one(
 
 /// Extends the membership program's answer to a full coupling, and says what it accepts.
 fn extended(problem: &Problem, pairs: &[(usize, usize)], primal: &[f64]) -> String {
-    let accepted = pairs
-        .iter()
-        .zip(primal)
-        .map(|(&(tuple, token), &mass)| (tuple, token, mass));
+    let accepted = pairs.iter().zip(primal);
+    let accepted = accepted.map(|(&(tuple, token), &mass)| (tuple, token, mass));
     let coupling = Coupling::extend_float(problem, accepted);
     let (error, accepted) = certify::coupling_float(problem, &coupling);
     format!(
@@ -198,36 +194,23 @@ fn extended(problem: &Problem, pairs: &[(usize, usize)], primal: &[f64]) -> Stri
 fn vertex(target: &[f64], law: &TupleLaw, answer: &[f64]) -> (Vec<usize>, bool) {
     let y = &answer[..target.len()];
     let near = |value: f64, whole: f64| (value - whole).abs() <= PROGRAM_TOLERANCE;
-    let integral = answer
-        .iter()
-        .all(|&value| near(value, 0.0) || near(value, 1.0));
-    let mut levels: Vec<f64> = y
-        .iter()
-        .copied()
-        .filter(|&value| value > PROGRAM_TOLERANCE)
-        .collect();
+    let is_whole = |&value: &f64| near(value, 0.0) || near(value, 1.0);
+    let positive = y.iter().copied().filter(|&value| value > PROGRAM_TOLERANCE);
+    let mut levels: Vec<f64> = positive.collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup_by(|a, b| near(*a, *b));
     let mut best = (1.0, Vec::new());
     for level in levels {
         let inside = |token: usize| y[token] >= level - PROGRAM_TOLERANCE;
+        let held: Vec<usize> = (0..target.len()).filter(|&token| inside(token)).collect();
         // y = 1 on H, and z = 1 on every tuple that is not inside H
-        let mass = (0..target.len())
-            .filter(|&token| inside(token))
-            .map(|token| target[token]);
-        let uncovered = law
-            .tuples
-            .iter()
-            .zip(&law.probabilities)
-            .filter(|(tuple, _)| !tuple.iter().all(|&token| inside(token as usize)))
-            .map(|(_, &probability)| probability);
-        let value = compensated_sum(mass.chain(uncovered));
+        let mass = held.iter().map(|&token| target[token]);
+        let tuples = law.tuples.iter().zip(&law.probabilities);
+        let outside = tuples.filter(|(tuple, _)| !tuple.iter().all(|&x| inside(x as usize)));
+        let value = compensated_sum(mass.chain(outside.map(|(_, &probability)| probability)));
         if value < best.0 {
-            best = (
-                value,
-                (0..target.len()).filter(|&token| inside(token)).collect(),
-            );
+            best = (value, held);
         }
     }
-    (best.1, integral)
+    (best.1, answer.iter().all(is_whole))
 }

@@ -142,20 +142,13 @@ pub(super) fn statement(proof: &Proof, rate: &Known, drafts: usize) -> String {
 /// A set of tokens, cut short in the middle if it is long.
 fn set(tokens: &[usize]) -> String {
     let list = |tokens: &[usize]| {
-        tokens
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let tokens: Vec<String> = tokens.iter().map(usize::to_string).collect();
+        tokens.join(", ")
     };
-    if tokens.len() <= 16 {
+    let count = tokens.len();
+    if count <= 16 {
         return format!("{{{}}}", list(tokens));
     }
-    let (head, tail) = (&tokens[..8], &tokens[tokens.len() - 4..]);
-    format!(
-        "{{{}, ..., {}}} ({} tokens)",
-        list(head),
-        list(tail),
-        tokens.len()
-    )
+    let [head, tail] = [&tokens[..8], &tokens[count - 4..]].map(list);
+    format!("{{{head}, ..., {tail}}} ({count} tokens)")
 }

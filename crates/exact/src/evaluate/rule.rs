@@ -1,8 +1,8 @@
 //! `verify`, of a rule that the problem file tabulates.
 
-use super::tolerances::LOSSLESS_TOLERANCE;
+use super::verify::Summed;
 use specgap_core::problem::{Problem, Rule};
-use specgap_core::verifier::{OutputLaw, TotalVariation, total_variation, total_variation_exact};
+use specgap_core::verifier::{OutputLaw, TotalVariation};
 use specgap_number::distribution::{Rational, TwoFloat, compensated_sum};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
@@ -37,28 +37,16 @@ impl RuleVerification {
             problem.target().is_rational() && rule.outputs.values().all(|row| row.is_rational());
         let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
         let work = rule.outputs.len() as f64 * problem.vocab() as f64 * bits;
-        let (membership, total_variation) = if work <= most_work {
-            let law = exact(rule, problem);
-            let variation = total_variation_exact(&law, problem.target());
-            (Known::exact(law.membership), variation)
-        } else {
-            let law = float(rule, problem);
-            let variation = total_variation(&law, problem.target());
-            (
-                Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
-                variation,
-            )
-        };
-        let lossless = match &total_variation.exact {
-            Some(exact) if fractions => exact.is_nil(),
-            _ => total_variation.value <= LOSSLESS_TOLERANCE,
+        let summed = match work <= most_work {
+            true => Summed::exact(exact(rule, problem), problem.target()),
+            false => Summed::float(float(rule, problem), problem.target()),
         };
         Self {
             name: rule.name.clone(),
-            gap: optimum.map(|best| best.minus(&membership)),
-            membership,
-            total_variation,
-            lossless,
+            gap: optimum.map(|best| best.minus(&summed.membership)),
+            lossless: summed.is_lossless(fractions),
+            membership: summed.membership,
+            total_variation: summed.variation,
         }
     }
 

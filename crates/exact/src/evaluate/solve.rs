@@ -75,13 +75,9 @@ impl Solution {
 
 impl Evaluated for Solution {
     fn complaints(&self) -> Vec<String> {
-        let mut all = self.agreement.complaints.clone();
-        all.extend(
-            self.expected
-                .as_ref()
-                .and_then(|check| check.complaint.clone()),
-        );
-        all
+        let unmet = self.expected.iter().flat_map(|check| &check.complaint);
+        let all = self.agreement.complaints.iter().chain(unmet);
+        all.cloned().collect()
     }
 }
 
@@ -187,13 +183,13 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
 
 fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
     let expected = problem.expected()?;
-    let wanted = Wanted {
-        field: "optimal_acceptance_rate",
-        value: expected.optimal_acceptance_rate.as_ref()?,
-        tolerance: expected.tolerance.as_ref(),
-        source: expected.source.as_deref(),
-        standard: Standard::OPTIMUM,
-    };
+    let value = expected.optimal_acceptance_rate.as_ref()?;
+    let wanted = Wanted::of(
+        expected,
+        "optimal_acceptance_rate",
+        value,
+        Standard::OPTIMUM,
+    );
     Some(wanted.against(Some(rate), true))
 }
 
@@ -349,10 +345,8 @@ mod tests {
             Problem::new("strata", target, law).unwrap()
         };
         let flow = |solution: &Solution| {
-            let run = solution
-                .methods
-                .iter()
-                .find(|run| run.method == Method::MaxFlow);
+            let mut methods = solution.methods.iter();
+            let run = methods.find(|run| run.method == Method::MaxFlow);
             run.unwrap().outcome.reason().map(str::to_owned)
         };
         let small = solve(&of(30, Straddle::Once), &limits);
@@ -386,10 +380,8 @@ mod tests {
     fn many_strata_are_verified_but_for_what_would_take_for_ever() {
         let law = Stratified::new(slope(0), 60, Straddle::Once);
         let verified = verify(&wide(law));
-        let rrs = verified
-            .verifiers
-            .iter()
-            .find(|one| one.name == VerifierName::RRS);
+        let mut verifiers = verified.verifiers.iter();
+        let rrs = verifiers.find(|one| one.name == VerifierName::RRS);
         let reason = rrs.and_then(|one| one.outcome.reason()).unwrap_or_default();
         assert!(reason.contains("too many to sum"), "{reason}");
         let four = verified.measured(VerifierName::LEVEL_4).unwrap();

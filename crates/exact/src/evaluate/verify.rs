@@ -13,7 +13,7 @@ use specgap_core::verifier::{
     Optimal, OutputLaw, RrsWoSettings, TotalVariation, Verifier, VerifierName, output_law,
     output_law_exact, total_variation, total_variation_exact,
 };
-use specgap_number::distribution::Rational;
+use specgap_number::distribution::{Rational, Target};
 use specgap_number::known::{Kind, Known};
 use specgap_number::number::Number;
 
@@ -128,19 +128,14 @@ impl Measured {
 impl Verification {
     /// The result of one verifier, if it was run.
     pub fn measured(&self, name: VerifierName) -> Option<&Measured> {
-        self.verifiers
-            .iter()
-            .find(|one| one.name == name)
-            .and_then(|one| one.outcome.done())
-            .map(Box::as_ref)
+        let one = self.verifiers.iter().find(|one| one.name == name)?;
+        one.outcome.done().map(Box::as_ref)
     }
 
     /// Counts the verifiers that were run.
     pub fn runs(&self) -> usize {
-        self.verifiers
-            .iter()
-            .filter(|one| one.outcome.done().is_some())
-            .count()
+        let outcomes = self.verifiers.iter().map(|one| one.outcome.done());
+        outcomes.flatten().count()
     }
 
     pub(super) fn is_unmet(&self, name: VerifierName) -> bool {
@@ -152,9 +147,8 @@ impl Verification {
         match (one.outcome.done(), one.outcome.reason()) {
             (Some(measured), _) => measured.complaints(),
             (None, Some(reason)) if self.is_unmet(one.name) => {
-                vec![format!(
-                    "EXPECTATION FAILS: the file expects a rate, but {reason}"
-                )]
+                let expects = "EXPECTATION FAILS: the file expects a rate";
+                vec![format!("{expects}, but {reason}")]
             }
             _ => Vec::new(),
         }
@@ -259,23 +253,50 @@ pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification 
     }
 }
 
-/// The sum over tuples, as exactly as is affordable.
-enum Summed {
-    Exact(OutputLaw<Rational>),
-    Float(OutputLaw<f64>),
-    Not(String),
+/// What a rule comes to by the law of its output.
+pub(super) struct Summed {
+    algorithmic: Known,
+    pub(super) membership: Known,
+    pub(super) variation: TotalVariation,
 }
 
-fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
-    let scheme = problem.scheme();
+impl Summed {
+    pub(super) fn exact(law: OutputLaw<Rational>, target: &Target) -> Self {
+        Self {
+            variation: total_variation_exact(&law, target),
+            algorithmic: Known::exact(law.algorithmic),
+            membership: Known::exact(law.membership),
+        }
+    }
+
+    pub(super) fn float(law: OutputLaw<f64>, target: &Target) -> Self {
+        Self {
+            variation: total_variation(&law, target),
+            algorithmic: Known::rate_within(law.algorithmic, LOSSLESS_TOLERANCE),
+            membership: Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
+        }
+    }
+
+    /// Tells whether the output law is p: with tolerance 0 where fractions are, which are asked for.
+    pub(super) fn is_lossless(&self, in_fractions: bool) -> bool {
+        match &self.variation.exact {
+            Some(exact) if in_fractions => exact.is_nil(),
+            _ => self.variation.value <= LOSSLESS_TOLERANCE,
+        }
+    }
+}
+
+/// The sum over tuples, as exactly as is affordable; why there is none.
+fn sum(verifier: &dyn Verifier, problem: &Problem) -> Result<Summed, String> {
+    let (scheme, target) = (problem.scheme(), problem.target());
     let (count, what) = if verifier.depends_on_set_only() {
         (scheme.set_count(), "sets")
     } else {
         (scheme.tuple_count(), "tuples")
     };
     let integrated = |reason| {
-        let law = verifier.integrated();
-        law.map_or(Summed::Not(reason), Summed::Float)
+        let law = verifier.integrated().ok_or(reason)?;
+        Ok(Summed::float(law, target))
     };
     if count > LARGEST_ENUMERATION {
         return integrated(format!(
@@ -288,11 +309,11 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
         problem.drafts() as f64
     };
     let [in_fractions, in_floats] = verifier.steps_of_a_law();
-    let bits = scheme.exact_bits() + problem.drafts() as f64 * problem.target().exact_bits() as f64;
+    let bits = scheme.exact_bits() + problem.drafts() as f64 * target.exact_bits() as f64;
     if count * width * bits * in_fractions <= LARGEST_EXACT_WORK
         && let Some(law) = output_law_exact(verifier, scheme)
     {
-        return Summed::Exact(law);
+        return Ok(Summed::exact(law, target));
     }
     if count * width * in_floats > LARGEST_FLOAT_WORK {
         return integrated(format!(
@@ -301,7 +322,7 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
             problem.vocab()
         ));
     }
-    Summed::Float(output_law(verifier, scheme))
+    Ok(Summed::float(output_law(verifier, scheme), target))
 }
 
 fn measure(
@@ -310,62 +331,36 @@ fn measure(
     optimum: &Result<Known, String>,
 ) -> Measured {
     let formula = verifier.acceptance();
-    let target = problem.target();
-    let (algorithmic, membership, variation, lossless) = match sum(verifier, problem) {
-        Summed::Exact(law) => {
-            let variation = total_variation_exact(&law, target);
-            let lossless = variation.exact.as_ref().is_some_and(Number::is_nil);
-            (
-                Known::exact(law.algorithmic),
-                Known::exact(law.membership),
-                Ok(variation),
-                Some(lossless),
-            )
-        }
-        Summed::Float(law) => {
-            let variation = total_variation(&law, target);
-            let lossless = variation.value <= LOSSLESS_TOLERANCE;
-            (
-                Known::rate_within(law.algorithmic, LOSSLESS_TOLERANCE),
-                Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
-                Ok(variation),
-                Some(lossless),
-            )
-        }
-        Summed::Not(reason) => (
-            formula.algorithmic.clone(),
-            formula.membership.clone(),
-            Err(reason),
-            None,
-        ),
-    };
+    let both = |algorithmic: &Known, membership: &Known| [algorithmic.clone(), membership.clone()];
+    let by_formula = both(&formula.algorithmic, &formula.membership);
+    let summed = sum(verifier, problem);
+    let lossless = summed.as_ref().ok().map(|law| law.is_lossless(true));
+    let by_sum = summed
+        .as_ref()
+        .map(|law| both(&law.algorithmic, &law.membership));
+    let by_sum = by_sum.unwrap_or_else(|_| by_formula.clone());
     let formula_agrees = lossless.map(|_| {
-        can_both_hold(&formula.algorithmic, &algorithmic)
-            && can_both_hold(&formula.membership, &membership)
+        let mut rates = by_formula.iter().zip(&by_sum);
+        rates.all(|(formula, sum)| can_both_hold(formula, sum))
     });
     // The exact sum is the better number; the formula is, if the sum is not exact.
-    let better = formula.membership.width() < membership.width() && formula_agrees != Some(false);
-    let (algorithmic, membership) = if membership.kind() != Kind::Exact && better {
-        (formula.algorithmic.clone(), formula.membership.clone())
-    } else {
-        (algorithmic, membership)
+    let better = by_formula[1].width() < by_sum[1].width() && formula_agrees != Some(false);
+    let [algorithmic, membership] = match by_sum[1].kind() != Kind::Exact && better {
+        true => by_formula,
+        false => by_sum,
     };
-    let gap = optimum.as_ref().ok().map(|best| best.minus(&membership));
-    let exceeds_optimum = optimum
-        .as_ref()
-        .is_ok_and(|best| !can_be_at_most(&membership, best));
+    let best = optimum.as_ref().ok();
     let exactly = !verifier.has_rounded_parameter();
-    let expected = expectation(problem, verifier.name(), &membership, exactly);
     Measured {
+        gap: best.map(|best| best.minus(&membership)),
+        exceeds_optimum: best.is_some_and(|best| !can_be_at_most(&membership, best)),
+        expected: expectation(problem, verifier.name(), &membership, exactly),
         algorithmic,
         membership,
-        gap,
-        total_variation: variation,
+        total_variation: summed.map(|law| law.variation),
         lossless,
         formula: (formula.algorithmic, formula.membership),
         formula_agrees,
-        exceeds_optimum,
-        expected,
         note: formula.note,
     }
 }
@@ -394,13 +389,9 @@ fn expectation(
     exactly: bool,
 ) -> Option<Expectation> {
     let expected = problem.expected()?;
-    let wanted = Wanted {
-        field: &format!("acceptance_rate.{name}"),
-        value: expected.acceptance_rate.get(name.as_str())?,
-        tolerance: expected.tolerance.as_ref(),
-        source: expected.source.as_deref(),
-        standard: Standard::ACCEPTANCE,
-    };
+    let value = expected.acceptance_rate.get(name.as_str())?;
+    let field = format!("acceptance_rate.{name}");
+    let wanted = Wanted::of(expected, &field, value, Standard::ACCEPTANCE);
     // With a rounded parameter, not even the exact sum is the ideal rate.
     Some(wanted.against(Some(found), exactly))
 }

@@ -39,12 +39,8 @@ const ROUNDS: usize = 3;
 /// Lossless by construction: chances of a token follow from p, its rows and a few numbers a pass, and
 /// what they emit is cut to p. alpha\* lies between what is accepted and `1 + P(H) - Q(H)`, H the tokens
 /// that are not used up.
-///
-/// # Complexity
 /// O(n V) a pass; [`Self::emit`] is O(n^2 passes).
-///
-/// # Source
-/// specgap's: `docs/theory/level-rule.md`.
+/// Source: specgap's: `docs/theory/level-rule.md`.
 ///
 /// # Example
 /// ```
@@ -246,11 +242,8 @@ impl Rows {
                 after = self.sums(|place| left[place].part * (1.0 - chances[place]));
                 paid = prices(&sums, &after);
             }
-            let every = left
-                .iter_mut()
-                .zip(&mut emitted)
-                .zip(&chances)
-                .zip(self.each());
+            let every = left.iter_mut().zip(&mut emitted).zip(&chances);
+            let every = every.zip(self.each());
             for (((left, emitted), &chance), drafted) in every {
                 if chance > 0.0 {
                     *emitted += left.give(chance, dot(&paid, drafted));
@@ -426,9 +419,7 @@ impl ClockPasses {
             alive *= 1.0 - chance;
             alive <= 0.0
         });
-        for (share, &token) in accepted.iter_mut().zip(tuple) {
-            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
-        }
+        self.thinning.thin(&mut accepted, tuple);
         accepted
     }
 

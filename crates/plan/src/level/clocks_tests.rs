@@ -1,51 +1,18 @@
 //! Passes with one clock a token against all tuples and all sets.
 
-use super::iid_tests::{KINDS, follow, row};
+use super::iid_tests::{KINDS, follow, least_over_all_sets, mass_of, row, tuples};
 use super::*;
 use crate::PlanError;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Target};
 
-/// All tuples of independent drafts, with their probabilities.
-fn tuples(rows: &[Draft]) -> Vec<(Vec<u32>, f64)> {
-    let mut law = vec![(Vec::new(), 1.0)];
-    for q in rows {
-        law = law
-            .into_iter()
-            .flat_map(|(tuple, mass): (Vec<u32>, f64)| {
-                (0u32..).zip(q.probabilities()).map(move |(x, own)| {
-                    let mut next = tuple.clone();
-                    next.push(x);
-                    (next, mass * own)
-                })
-            })
-            .collect();
-    }
-    law
-}
-
-/// alpha\* as the minimum of 1 + P(H) - Q(H) over all sets.
-fn minimum(p: &[f64], rows: &[Draft]) -> f64 {
-    let over = |row: &[f64], set: usize| -> f64 {
-        (0..row.len())
-            .filter(|x| set >> x & 1 == 1)
-            .map(|x| row[x])
-            .sum()
-    };
-    (0..1usize << p.len())
-        .map(|set| {
-            let inside: f64 = rows.iter().map(|q| over(q.probabilities(), set)).product();
-            1.0 + over(p, set) - inside
-        })
-        .fold(1.0, f64::min)
-}
-
 fn checked(p: &Target, rows: &[Draft]) -> [f64; 2] {
     let passes = ClockPasses::solve(p, rows).unwrap();
     let mut output = vec![0.0; p.vocab()];
     let mut accepted = 0.0;
-    for (tuple, mass) in tuples(rows) {
+    let drafts: Vec<&[f64]> = rows.iter().map(|q| q.probabilities()).collect();
+    for (tuple, mass) in tuples(&drafts) {
         let shares = passes.accepted(&tuple);
         let mut rest = mass;
         for (&token, share) in tuple.iter().zip(shares) {
@@ -65,22 +32,17 @@ fn checked(p: &Target, rows: &[Draft]) -> [f64; 2] {
         (known.lower() - 1e-13..=known.upper() + 1e-13).contains(&accepted),
         "{accepted}"
     );
-    let best = minimum(p.probabilities(), rows);
+    let inside = |set| drafts.iter().map(|q| mass_of(q, set)).product::<f64>();
+    let best = least_over_all_sets(p.probabilities(), inside);
     let optimum = passes.optimal_acceptance_rate();
     assert!(
         optimum.lower() <= best + 1e-12 && best <= optimum.upper() + 1e-12,
         "{best} {optimum:?}"
     );
-    let held: Vec<bool> = (0..p.vocab()).map(|x| passes.holds(x as u32)).collect();
-    let over = |row: &[f64]| -> f64 {
-        row.iter()
-            .zip(&held)
-            .filter(|one| *one.1)
-            .map(|one| one.0)
-            .sum()
-    };
-    let inside: f64 = rows.iter().map(|q| over(q.probabilities())).product();
-    assert!((1.0 + over(p.probabilities()) - inside - optimum.upper()).abs() < 1e-12);
+    let held = (0..p.vocab()).filter(|&x| passes.holds(x as u32));
+    let held = held.map(|x| 1 << x).sum();
+    let bound = 1.0 + mass_of(p.probabilities(), held) - inside(held);
+    assert!((bound - optimum.upper()).abs() < 1e-12);
     [best, known.value()]
 }
 

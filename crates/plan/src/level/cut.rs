@@ -52,8 +52,7 @@ pub struct ListedRates {
 ///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
 ///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
 ///
-/// # Complexity
-/// That of adaptive passes over the listed tokens.
+/// Complexity: that of adaptive passes over the listed tokens.
 ///
 /// # Example
 /// ```

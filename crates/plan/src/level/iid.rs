@@ -48,9 +48,7 @@ impl RatioOrder {
 ///
 /// # Complexity
 /// O(V log V) to solve, by one sort and one root a token; [`Self::emit`] is O(n).
-///
-/// # Source
-/// specgap's: `docs/theory/`, theorem L1.
+/// Source: specgap's: `docs/theory/`, theorem L1.
 #[derive(Clone, Debug)]
 pub struct LevelPlan {
     drafts: usize,
@@ -77,8 +75,6 @@ impl LevelPlan {
     ///
     /// # Errors
     /// Rows of different length; no drafts.
-    ///
-    /// # Complexity
     /// O(V log V).
     ///
     /// # Example

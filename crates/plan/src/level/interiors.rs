@@ -350,14 +350,13 @@ impl Interiors {
             false => 0,
         };
         let (row, scale) = (falling.cells, strata.scale());
-        let inside = (0..count)
-            .map(|own| Interior::with_room(room(own), row, scale, strata.unlisted(own)))
-            .collect();
+        let inside =
+            (0..count).map(|own| Interior::with_room(room(own), row, scale, strata.unlisted(own)));
         let mut found = Self {
             over: vec![0.0; strata.straddlers().len()],
             certain: vec![0.0; strata.certain().len()],
             drafted: falling.drafted,
-            inside,
+            inside: inside.collect(),
             strata,
         };
         found.lay(falling);
@@ -392,9 +391,8 @@ impl Interiors {
         };
         let scale = lightest.scale;
         let masses = falling.q[places.clone()].iter().map(|q| q * scale);
-        lightest
-            .tokens
-            .extend_from_slice(&falling.tokens[places.clone()]);
+        let tokens = &falling.tokens[places.clone()];
+        lightest.tokens.extend_from_slice(tokens);
         lightest.p.extend_from_slice(&falling.p[places]);
         lightest.mass.extend(masses);
     }
@@ -467,11 +465,8 @@ impl Interior {
             return None;
         }
         let used = self.down_to(price, true);
-        let used = if used.0.is_below(&before.0) {
-            used
-        } else {
-            before
-        };
+        let used = Some(used).filter(|used| used.0.is_below(&before.0));
+        let used = used.unwrap_or(before);
         let to = match is_apart {
             true => self.down_to(floor, false),
             false => used,
@@ -560,12 +555,8 @@ mod tests {
     }
 
     fn is_summed(here: &Interior) {
-        let own: Vec<[f64; 2]> = here
-            .p
-            .iter()
-            .zip(here.mass.iter())
-            .map(|one| [*one.0, *one.1])
-            .collect();
+        let own = here.p.iter().zip(here.mass.iter());
+        let own: Vec<[f64; 2]> = own.map(|one| [*one.0, *one.1]).collect();
         let ratios = own.iter().map(|[p, mass]| p / mass);
         let mut asked: Vec<f64> = ratios.step_by(1 + own.len() / 9).collect();
         asked.extend([0.0, 1e-3, 0.7, 1.0, 1e9]);

@@ -86,8 +86,6 @@ impl OfferedLists {
     ///
     /// # Formula
     /// `docs/theory/truncated-rows.md#text`.
-    ///
-    /// # Complexity
     /// O(listed tokens) a child.
     pub fn offered(
         &self,

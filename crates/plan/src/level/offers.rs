@@ -2,7 +2,7 @@
 
 use super::interiors::{Falling, Interior, Interiors, Sums};
 use super::passes::Levels;
-use super::strata::{Heaviest, Home, Link, Straddle, Strata};
+use super::strata::{Alive, Heaviest, Home, Link, Straddle, Strata};
 use std::ops::Deref;
 
 /// How the children of a node are drawn.
@@ -100,17 +100,16 @@ fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
             };
             let value = |of: [f64; 2]| of[0] * ratio + of[1];
             let (here, most) = (value(part), value([m.of_p, m.of_q]));
+            let (r, m) = ([r.of_p, r.of_q], [m.of_p, m.of_q]);
+            let less = |all: [f64; 2], part: [f64; 2]| [all[0] - part[0], all[1] - part[1]];
             let (taken, r, m) = if here <= 0.0 || most <= 0.0 {
-                ([0.0; 2], [r.of_p, r.of_q], [m.of_p, m.of_q])
+                ([0.0; 2], r, m)
             } else if here >= most {
-                let all = [m.of_p, m.of_q];
-                (all, [r.of_p - all[0], r.of_q - all[1]], [0.0; 2])
+                (m, less(r, m), [0.0; 2])
             } else if level == 0.0 {
-                (part, [0.0; 2], [m.of_p - part[0], m.of_q - part[1]])
+                (part, [0.0; 2], less(m, part))
             } else {
-                let minus = |a: f64, b: f64, of: usize| [a - part[0], b - part[1]][of];
-                let left = |a: f64, b: f64| [minus(a, b, 0), minus(a, b, 1)];
-                (part, left(r.of_p, r.of_q), left(m.of_p, m.of_q))
+                (part, less(r, part), less(m, part))
             };
             for (function, [of_p, of_q]) in found.iter_mut().zip([taken, r, m]) {
                 if !matches!(function.last(), Some(last) if (last.of_p, last.of_q) == (of_p, of_q))
@@ -127,8 +126,6 @@ fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
 }
 
 /// What nodes behind one prefix draw so many children from, and what of p these meet.
-///
-/// # Complexity
 /// O(V).
 #[derive(Clone, Debug)]
 pub struct OfferedRows {
@@ -257,11 +254,7 @@ impl Offered {
 /// Drafts that cross a cut once depend on one another: Q_j is then the law of draft j given that
 /// nothing was kept, which is all that the rule asks of it. Proofs are in
 /// `docs/theory/tree-replay.md`.
-///
-/// # Exactness
 /// Sums in `f64`.
-///
-/// # Complexity
 /// A cell a stretch and level; stretches grow by two a pass at most.
 #[derive(Clone, Debug)]
 pub struct Offers<R> {
@@ -301,19 +294,15 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
     }
 
     fn domain(&self, slot: usize) -> &Interior {
-        &self.rows.all.inside[if self.rows.is_iid() { 0 } else { slot }]
+        &self.rows.all.inside[self.stratum(slot)]
     }
 
     /// Alive shares of the tokens over the cuts of a stratum: that before it as a part, that
     /// behind it.
     fn shares(&self, slot: usize) -> [f64; 2] {
         let left = slot.checked_sub(1).and_then(|cut| self.over.get(cut));
-        let of_left = match self
-            .rows
-            .all
-            .strata
-            .behind(slot.min(self.rows.all.count() - 1))
-        {
+        let all = &self.rows.all;
+        let of_left = match all.strata.behind(slot.min(all.count() - 1)) {
             behind if behind > 0.0 => left.map_or(0.0, |left| left[1] / behind),
             _ => 0.0,
         };
@@ -321,11 +310,18 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
         [of_left, right]
     }
 
+    /// Which stratum a slot draws from.
+    fn stratum(&self, slot: usize) -> usize {
+        if self.rows.is_iid() { 0 } else { slot }
+    }
+
     fn link(&self, slot: usize) -> Link {
-        match self.rows.is_iid() {
-            true => self.rows.links[0],
-            false => self.rows.links[slot],
-        }
+        self.rows.links[self.stratum(slot)]
+    }
+
+    fn alive(&self, slot: usize) -> Alive {
+        let [left, right] = self.shares(slot);
+        [self.totals[slot], left, right]
     }
 
     /// P(nothing was kept), with that of a unit of mass inside a stratum, of the token over the cut
@@ -333,22 +329,13 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
     fn prices(&self, slot: usize) -> [f64; 3] {
         let mut earlier = [1.0, 0.0];
         for before in 0..slot {
-            let (link, [left, right]) = (self.link(before), self.shares(before));
-            let of = |by: [f64; 2]| earlier[0] * by[0] + earlier[1] * by[1];
-            let (other, left) = (of(link.other), of(link.left) * left);
-            earlier = [other * self.totals[before] + left, other * right];
+            earlier = self.link(before).forward(earlier, self.alive(before));
         }
         let mut later = [1.0, 1.0];
         for behind in (slot + 1..self.totals.len()).rev() {
-            let (link, [left, right]) = (self.link(behind), self.shares(behind));
-            let others = self.totals[behind] * later[0] + right * later[1];
-            let left = left * later[0];
-            later = [0, 1].map(|state| link.other[state] * others + link.left[state] * left);
+            later = self.link(behind).backward(later, self.alive(behind));
         }
-        let link = self.link(slot);
-        let of = |by: [f64; 2]| earlier[0] * by[0] + earlier[1] * by[1];
-        let other = of(link.other);
-        [other * later[0], of(link.left) * later[0], other * later[1]]
+        self.link(slot).prices(earlier, later)
     }
 
     /// P(nothing was kept of what is drawn from strata).

@@ -5,7 +5,7 @@ use super::super::thinning::{Thinning, Verdict};
 use super::interiors::{Falling, Interiors, Mark, Sums, survives};
 use super::rates::LevelRates;
 use super::rates::plan_answers;
-use super::strata::{Home, Link, Straddle, Strata};
+use super::strata::{Alive, Home, Link, Straddle, Strata};
 use super::trace::{Over, Step, Tally, Trace, each_token};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
@@ -66,9 +66,7 @@ impl Levels<'_> {
 ///
 /// # Complexity
 /// O(V) to gather tokens in cells, and a few cells a pass and stratum; [`Self::emit`] is O(n passes).
-///
-/// # Source
-/// specgap's: `docs/theory/`.
+/// Source: specgap's: `docs/theory/`.
 #[derive(Clone, Debug)]
 pub struct LevelPasses {
     strata: Strata,
@@ -176,37 +174,23 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn alive(&self, stratum: usize) -> Alive {
+        let [_, right] = self.shares(stratum);
+        [self.mass(stratum), self.left_part(stratum), right]
+    }
+
     /// P(drafts before a stratum not accepted), by whether the last is over the cut.
     fn forward(&self) -> Vec<[f64; 2]> {
         let mut earlier = vec![[1.0, 0.0]];
         for (stratum, link) in self.links.iter().enumerate() {
-            let [plain, over] = earlier[stratum];
-            let [_, right] = self.shares(stratum);
-            let other = plain * link.other[0] + over * link.other[1];
-            let left = plain * link.left[0] + over * link.left[1];
-            let left = left * self.left_part(stratum);
-            let inside = other * self.mass(stratum);
-            earlier.push([inside + left, other * right]);
+            earlier.push(link.forward(earlier[stratum], self.alive(stratum)));
         }
         earlier
     }
 
     /// P(drafts from a stratum on not accepted), given that of the later ones.
     fn backward(&self, stratum: usize, later: [f64; 2]) -> [f64; 2] {
-        let [_, right] = self.shares(stratum);
-        let others = self.mass(stratum) * later[0] + right * later[1];
-        let left = self.left_part(stratum) * later[0];
-        let link = self.links[stratum];
-        [0, 1].map(|state| link.other[state] * others + link.left[state] * left)
-    }
-
-    /// Prices in a stratum: of mass inside it, of the token over the cut before it (with all
-    /// its mass) and of mass over the cut behind it.
-    fn prices(&self, stratum: usize, earlier: [f64; 2], later: [f64; 2]) -> [f64; 3] {
-        let link = self.links[stratum];
-        let other = earlier[0] * link.other[0] + earlier[1] * link.other[1];
-        let left = earlier[0] * link.left[0] + earlier[1] * link.left[1];
-        [other * later[0], left * later[0], other * later[1]]
+        self.links[stratum].backward(later, self.alive(stratum))
     }
 
     /// P(the token over a cut is drafted before it, and behind it; nothing accepted).
@@ -216,8 +200,8 @@ impl<'a> Run<'a> {
         earlier: &[[f64; 2]],
         [later, last]: [[f64; 2]; 2],
     ) -> [f64; 2] {
-        let [_, _, right] = self.prices(cut, earlier[cut], later);
-        let [_, left, _] = self.prices(cut + 1, earlier[cut + 1], last);
+        let [_, _, right] = self.links[cut].prices(earlier[cut], later);
+        let [_, left, _] = self.links[cut + 1].prices(earlier[cut + 1], last);
         let before = right * self.over[cut].mass[0];
         [before, left * self.left_part(cut + 1)]
     }
@@ -232,7 +216,8 @@ impl<'a> Run<'a> {
         }
         let mut largest = 0.0f64;
         for stratum in 0..count {
-            let [price, _, _] = self.prices(stratum, earlier[stratum], later[stratum + 1]);
+            let link = self.links[stratum];
+            let [price, _, _] = link.prices(earlier[stratum], later[stratum + 1]);
             let (state, interior) = (&mut self.states[stratum], &self.all.inside[stratum]);
             if price <= 0.0 {
                 continue;
@@ -249,18 +234,12 @@ impl<'a> Run<'a> {
         for (cut, over) in self.over.iter().enumerate() {
             let last = [later[cut + 1], later[cut + 2]];
             let [before, behind] = self.drafted_over(cut, &earlier, last);
-            if over.target <= 0.0 {
-                continue;
-            }
-            if self.joint {
-                if before + behind > 0.0 {
-                    largest = largest.max(over.target / (before + behind));
-                }
-            } else {
-                for drafted in [before, behind]
-                    .into_iter()
-                    .filter(|&drafted| drafted > 0.0)
-                {
+            let all = match self.joint {
+                true => [before + behind, 0.0],
+                false => [before, behind],
+            };
+            for drafted in all {
+                if over.target > 0.0 && drafted > 0.0 {
                     largest = largest.max(over.target / drafted);
                 }
             }
@@ -308,38 +287,25 @@ impl<'a> Run<'a> {
         }
         for (stratum, left, right) in [(cut + 1, part, 1.0), (cut, 1.0, part)] {
             self.steps.push(Step {
-                stratum: stratum as u32,
-                tied: 1.0,
                 left,
                 right,
-                price: 0.0,
-                level,
-                fresh: None,
+                ..Step::untouched(stratum, 0.0, level)
             });
         }
     }
 
     /// The tokens inside a stratum, and those over its cuts unless they are done jointly.
     fn pass_inside(&mut self, stratum: usize, level: f64, earlier: [f64; 2], later: [f64; 2]) {
-        let [price, left_price, right_price] = self.prices(stratum, earlier, later);
+        let [price, left_price, right_price] = self.links[stratum].prices(earlier, later);
         let (state, interior) = (&mut self.states[stratum], &self.all.inside[stratum]);
-        let mut step = Step {
-            stratum: stratum as u32,
-            tied: 1.0,
-            left: 1.0,
-            right: 1.0,
-            price,
-            level,
-            fresh: None,
-        };
+        let mut step = Step::untouched(stratum, price, level);
         let mut moved = false;
         if price > 0.0 && state.tied.value() > 0.0 {
             step.tied = survives(state.ratio / price, level);
             moved |= step.tied < 1.0;
-            state.tied = if step.tied > 0.0 {
-                state.tied * TwoFloat::from(step.tied)
-            } else {
-                TwoFloat::ZERO
+            state.tied = match step.tied > 0.0 {
+                true => state.tied * TwoFloat::from(step.tied),
+                false => TwoFloat::ZERO,
             };
         }
         if let Some((fresh, sums)) = interior.touch(state.touched, price, level) {
@@ -352,15 +318,11 @@ impl<'a> Run<'a> {
             state.ratio = level * price;
         }
         if !self.joint {
-            let parts = [
-                (
-                    stratum.checked_sub(1),
-                    1,
-                    left_price * self.left_part(stratum),
-                ),
-                (Some(stratum), 0, right_price * self.shares(stratum)[1]),
-            ];
-            for (cut, side, drafted) in parts {
+            let left = left_price * self.left_part(stratum);
+            let right = right_price * self.shares(stratum)[1];
+            for (cut, side, drafted) in
+                [(stratum.checked_sub(1), 1, left), (Some(stratum), 0, right)]
+            {
                 let Some(over) = cut.and_then(|cut| self.over.get_mut(cut)) else {
                     continue;
                 };
@@ -377,11 +339,7 @@ impl<'a> Run<'a> {
                 };
                 over.mass[side] *= part;
                 moved |= part < 1.0;
-                if side == 1 {
-                    step.left = part;
-                } else {
-                    step.right = part;
-                }
+                *[&mut step.right, &mut step.left][side] = part;
             }
         }
         if moved {
@@ -668,9 +626,8 @@ impl LevelPasses {
             accepted[slot] += alive * (1.0 - part);
             alive *= part;
         }
-        for (share, &token) in accepted.iter_mut().zip(tuple).skip(self.sure()) {
-            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
-        }
+        let sure = self.sure().min(tuple.len());
+        self.thinning.thin(&mut accepted[sure..], &tuple[sure..]);
         let rest = 1.0 - accepted.iter().sum::<f64>();
         let own = self.strata.certain().iter().zip(tuple);
         for (share, (&token, &draft)) in accepted.iter_mut().zip(own) {

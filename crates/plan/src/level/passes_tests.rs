@@ -1,6 +1,6 @@
 //! Strata and level passes against all tuples and all sets, from definitions.
 
-use super::iid_tests::{KINDS, follow, row, rows};
+use super::iid_tests::{KINDS, follow, least_over_all_sets, mass_of, row, rows};
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -78,17 +78,16 @@ fn law(strata: &[Vec<f64>], straddle: Straddle) -> Vec<(Vec<u32>, f64)> {
     law
 }
 
-/// P and Q of a set by its bits.
-fn masses(p: &[f64], certain: &[usize], law: &[(Vec<u32>, f64)], set: u32) -> [f64; 2] {
+/// Q of a set by its bits.
+fn inside(certain: &[usize], law: &[(Vec<u32>, f64)], set: usize) -> f64 {
     let holds = |x: usize| set >> x & 1 == 1;
-    let inside = compensated_sum((0..p.len()).filter(|&x| holds(x)).map(|x| p[x]));
     if !certain.iter().all(|&x| holds(x)) {
-        return [inside, 0.0];
+        return 0.0;
     }
     let whole = law
         .iter()
-        .filter(|(tuple, _)| tuple.iter().all(|&x| holds(x as usize)));
-    [inside, compensated_sum(whole.map(|one| one.1))]
+        .filter(|one| one.0.iter().all(|&x| holds(x as usize)));
+    compensated_sum(whole.map(|one| one.1))
 }
 
 struct Case {
@@ -204,8 +203,8 @@ fn strata_are_as_defined() {
                 .map(|(token, p)| p.min(strata.inclusion(token as u32, q[token])))
                 .sum();
             assert!((strata.ceiling(&case.target, &case.draft) - ceiling).abs() < 1e-14);
-            for set in 0..1u32 << q.len() {
-                let [_, inside] = masses(q, &certain, &law, set);
+            for set in 0..1usize << q.len() {
+                let inside = inside(&certain, &law, set);
                 let found = strata.inside(&case.draft, straddle, |x| set >> x & 1 == 1);
                 assert!(
                     (found - inside).abs() < 1e-12,
@@ -381,12 +380,7 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
         let (certain, strata) = defined(q, case.drafts);
         for (which, straddle) in BOTH.into_iter().enumerate() {
             let law = law(&strata, straddle);
-            let least = (0..1u32 << p.len())
-                .map(|set| {
-                    let [inside, whole] = masses(p, &certain, &law, set);
-                    1.0 + inside - whole
-                })
-                .fold(1.0, f64::min);
+            let least = least_over_all_sets(p, |set| inside(&certain, &law, set));
             let passes = case.passes(straddle, Levels::ADAPTIVE);
             let known = passes.optimal_acceptance_rate();
             let context = || format!("{} {straddle:?} {known:?}", case.told());
@@ -396,11 +390,9 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
             if known.width() > 1e-9 {
                 open[which] += 1;
             }
-            let held: u32 = (0..p.len() as u32)
-                .filter(|&x| passes.holds(x))
-                .map(|x| 1 << x)
-                .sum();
-            let [inside, whole] = masses(p, &certain, &law, held);
+            let held = (0..p.len()).filter(|&x| passes.holds(x as u32));
+            let held = held.map(|x| 1usize << x).sum();
+            let whole = inside(&certain, &law, held);
             assert!(
                 (whole - passes.inside()).abs() < 1e-12,
                 "{whole} {} {held:b} {}",
@@ -408,7 +400,7 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
                 context()
             );
             assert!(
-                1.0 + inside - whole <= known.upper() + 1e-12,
+                1.0 + mass_of(p, held) - whole <= known.upper() + 1e-12,
                 "{}",
                 context()
             );
@@ -562,19 +554,21 @@ fn by_tokens([p, q]: [&[f64]; 2], drafts: usize, straddle: Straddle, levels: &[f
             _ => 1.0 / totals[j],
         }
     };
+    // P(nothing accepted before a slot), by whether the last draft is over the next cut.
+    let is_next = |j: usize, x: usize| j + 1 < count && over[j + 1] == Some(x);
+    let earlier = |alive: &[Vec<f64>], slot: usize| {
+        (0..slot).fold([1.0, 0.0], |before, j| {
+            let mut next = [0.0; 2];
+            for x in 0..q.len() {
+                let chance = before[0] * share(j, x, false) + before[1] * share(j, x, true);
+                next[usize::from(is_next(j, x))] += alive[j][x] * chance;
+            }
+            next
+        })
+    };
     for &level in levels.iter().chain(&[0.0]) {
         for slot in (0..count).rev() {
-            // P(nothing accepted), by whether the last draft is over the next cut.
-            let is_next = |j: usize, x: usize| j + 1 < count && over[j + 1] == Some(x);
-            let mut earlier = [1.0, 0.0];
-            for j in 0..slot {
-                let mut next = [0.0; 2];
-                for x in 0..q.len() {
-                    let chance = earlier[0] * share(j, x, false) + earlier[1] * share(j, x, true);
-                    next[usize::from(is_next(j, x))] += alive[j][x] * chance;
-                }
-                earlier = next;
-            }
+            let earlier = earlier(&alive, slot);
             let mut later = [1.0, 1.0];
             for j in (slot + 1..count).rev() {
                 later = [false, true].map(|was| {
@@ -595,15 +589,7 @@ fn by_tokens([p, q]: [&[f64]; 2], drafts: usize, straddle: Straddle, levels: &[f
             }
         }
     }
-    let mut rest = [1.0, 0.0];
-    for j in 0..count {
-        let mut next = [0.0; 2];
-        for x in 0..q.len() {
-            let chance = rest[0] * share(j, x, false) + rest[1] * share(j, x, true);
-            next[usize::from(j + 1 < count && over[j + 1] == Some(x))] += alive[j][x] * chance;
-        }
-        rest = next;
-    }
+    let rest = earlier(&alive, count);
     1.0 - (rest[0] + rest[1]) + certain.iter().map(|&x| left[x]).sum::<f64>()
 }
 

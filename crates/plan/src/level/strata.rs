@@ -55,14 +55,43 @@ pub(super) struct Link {
     pub(super) left: [f64; 2],
 }
 
+/// What is alive of a stratum: mass inside it, the part of the token over the cut before it, and mass
+/// over the cut behind it.
+pub(super) type Alive = [f64; 3];
+
+impl Link {
+    fn given(&self, earlier: [f64; 2]) -> [f64; 2] {
+        [self.other, self.left].map(|by| earlier[0] * by[0] + earlier[1] * by[1])
+    }
+
+    /// P(drafts up to this one not accepted), by whether it is over the cut, from that of those before.
+    pub(super) fn forward(&self, earlier: [f64; 2], [inside, left, right]: Alive) -> [f64; 2] {
+        let [other, over] = self.given(earlier);
+        [other * inside + over * left, other * right]
+    }
+
+    /// P(drafts from this one on not accepted), given whether the one before is over the cut, from
+    /// that of those behind.
+    pub(super) fn backward(&self, later: [f64; 2], [inside, left, right]: Alive) -> [f64; 2] {
+        let others = inside * later[0] + right * later[1];
+        let left = left * later[0];
+        [0, 1].map(|state| self.other[state] * others + self.left[state] * left)
+    }
+
+    /// Prices: of mass inside the stratum, of the token over the cut before it (with all its mass) and
+    /// of mass over the cut behind it.
+    pub(super) fn prices(&self, earlier: [f64; 2], later: [f64; 2]) -> [f64; 3] {
+        let [other, left] = self.given(earlier);
+        [other * later[0], left * later[0], other * later[1]]
+    }
+}
+
 /// Certain tokens F and k strata of equal mass, k = n - |F|.
 ///
 /// A token is certain if it alone is at least one n-th of q, but for [`SURE_BITS`], what is left of
 /// q counted anew after each. The others are laid on [0, k) by their mass, heaviest first (ties: lowest id),
 /// and stratum j is [j, j + 1). A tuple of drafts holds F first, heaviest first, and then one
 /// token of each stratum: [`Self::slots`] tokens, which is n unless q has fewer.
-///
-/// # Exactness
 /// Positions are sums in double-double.
 ///
 /// # Complexity
@@ -426,11 +455,8 @@ impl Strata {
             return Home::Certain(slot);
         }
         // Counted without a branch, as the next token's stratum is anybody's guess.
-        let before = self
-            .ends
-            .iter()
-            .map(|end| usize::from(!end.reaches(token, q)));
-        let stratum: usize = before.sum();
+        let ends = self.ends.iter();
+        let stratum: usize = ends.map(|end| usize::from(!end.reaches(token, q))).sum();
         match self.straddlers.get(stratum) {
             Some(Some(over)) if over.token == token => Home::Cut(stratum),
             _ => Home::Stratum(stratum),
@@ -497,10 +523,9 @@ impl Strata {
                     left: [left / (left + others); 2],
                 },
                 Straddle::Once => {
-                    let chance = if left > 0.0 {
-                        (left / (1.0 - self.before(stratum - 1))).min(1.0)
-                    } else {
-                        0.0
+                    let chance = match left > 0.0 {
+                        true => (left / (1.0 - self.before(stratum - 1))).min(1.0),
+                        false => 0.0,
                     };
                     Link {
                         other: [(1.0 - chance) / others, 1.0 / others],
@@ -573,20 +598,14 @@ pub(super) fn chance_inside(strata: &Strata, links: &[Link], masses: &[f64], hel
     // Given whether the draft before was over the cut; from the last stratum to the first.
     let mut later = [1.0, 1.0];
     for stratum in (0..strata.strata()).rev() {
-        let share = |cut: usize, share: f64| if held[cut] { share } else { 0.0 };
-        let over = if stratum + 1 < strata.strata() {
-            share(stratum, strata.before(stratum))
+        let is_held = |cut: usize| held.get(cut) == Some(&true);
+        let over = if is_held(stratum) {
+            strata.before(stratum)
         } else {
             0.0
         };
-        let left = if stratum > 0 && held[stratum - 1] {
-            later[0]
-        } else {
-            0.0
-        };
-        let others = masses[stratum] * later[0] + over * later[1];
-        let link = links[stratum];
-        later = [0, 1].map(|state| link.other[state] * others + link.left[state] * left);
+        let left = f64::from(u8::from(stratum > 0 && is_held(stratum - 1)));
+        later = links[stratum].backward(later, [masses[stratum], left, over]);
     }
     later[0].min(1.0)
 }

@@ -58,12 +58,8 @@ impl Pass {
 /// # Exactness
 /// Lossless by construction, as [`LevelPlan`](super::LevelPlan). It stays below alpha\*, which
 /// lies between what it accepts and `1 + P(H) - q(H)^n`, H the tokens that survive.
-///
-/// # Complexity
 /// O(V) a pass; [`Self::emit`] is O(n passes).
-///
-/// # Source
-/// specgap's: `docs/theory/`.
+/// Source: specgap's: `docs/theory/`.
 #[derive(Clone, Debug)]
 pub struct SymmetricPasses {
     /// p/q, by token.
@@ -230,9 +226,7 @@ impl SymmetricPasses {
                 alive *= 1.0 - parts[pass];
             }
         }
-        for (share, &token) in accepted.iter_mut().zip(tuple) {
-            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
-        }
+        self.thinning.thin(&mut accepted, tuple);
         accepted
     }
 

@@ -20,8 +20,8 @@ fn outputs_p_and_stays_just_below_the_level_plan() {
         let context = || format!("{:?} {:?} {drafts}", p.probabilities(), q.probabilities());
         let mut output = vec![0.0; vocab];
         let mut kept = vec![0.0; vocab];
-        tuples(q.probabilities(), drafts, |tuple, weight| {
-            let accepted = passes.accepted(tuple);
+        for (tuple, weight) in tuples(&vec![q.probabilities(); drafts]) {
+            let accepted = passes.accepted(&tuple);
             let sum: f64 = accepted.iter().sum();
             assert!(accepted.iter().all(|&a| a >= 0.0) && sum <= 1.0 + 1e-14);
             for (&token, share) in tuple.iter().zip(accepted) {
@@ -30,7 +30,7 @@ fn outputs_p_and_stays_just_below_the_level_plan() {
             for (output, share) in output.iter_mut().zip(&passes.residual()[..]) {
                 *output += weight * (1.0 - sum) * share;
             }
-        });
+        }
         for (token, &p) in (0u32..).zip(p.probabilities()) {
             let x = token as usize;
             assert!((output[x] + kept[x] - p).abs() < 1e-13, "{}", context());

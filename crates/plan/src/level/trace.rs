@@ -22,6 +22,21 @@ pub(super) struct Step {
     pub(super) fresh: Option<Fresh>,
 }
 
+impl Step {
+    /// A step that everything survives.
+    pub(super) fn untouched(stratum: usize, price: f64, level: f64) -> Self {
+        Self {
+            stratum: stratum as u32,
+            tied: 1.0,
+            left: 1.0,
+            right: 1.0,
+            price,
+            level,
+            fresh: None,
+        }
+    }
+}
+
 /// A token over a cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Over {
