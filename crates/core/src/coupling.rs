@@ -12,7 +12,7 @@
 //! which is a coupling of p and D with the same acceptance (SpecHub, Theorem 1).
 
 use crate::problem::Problem;
-use crate::scheme::SetFamily;
+use crate::scheme::{Probability, SetFamily};
 use ndarray::Array2;
 use num_bigint::BigUint;
 use specgap_number::distribution::{Rational, ratio, round_down, round_nearest, round_up};
@@ -142,31 +142,18 @@ impl Coupling<Rational> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn extend(problem: &Problem, plan: &TransportPlan) -> Self {
-        let (mut tuples, mut law) = (Vec::new(), Vec::new());
-        problem
-            .scheme()
-            .for_each_tuple_exact(&mut |tuple, probability| {
-                tuples.push(tuple.to_vec());
-                law.push(probability.clone());
-            });
-        let sets: HashMap<&[u32], usize> = plan
-            .sets
-            .iter()
-            .enumerate()
-            .map(|(index, set)| (set, index))
-            .collect();
+        let (tuples, law) = Rational::listed(problem.scheme());
+        let sets = plan.sets.iter().enumerate();
+        let sets: HashMap<&[u32], usize> = sets.map(|(index, set)| (set, index)).collect();
         let mut of_set = vec![Rational::zero(); plan.sets.len()];
-        let set_of: Vec<Option<usize>> = tuples
-            .iter()
-            .zip(&law)
-            .map(|(tuple, probability)| {
-                let index = sets.get(distinct(tuple).as_slice()).copied();
-                if let Some(index) = index {
-                    of_set[index] += probability;
-                }
-                index
-            })
-            .collect();
+        let set_of = tuples.iter().zip(&law).map(|(tuple, probability)| {
+            let index = sets.get(distinct(tuple).as_slice()).copied();
+            if let Some(index) = index {
+                of_set[index] += probability;
+            }
+            index
+        });
+        let set_of: Vec<Option<usize>> = set_of.collect();
         let target = Rational::row(problem.target());
         let accepted = tuples.iter().enumerate().flat_map(|(column, _)| {
             let share = set_of[column].map(|set| (set, &law[column] / &of_set[set]));
@@ -189,11 +176,7 @@ impl Coupling<f64> {
         problem: &Problem,
         accepted: impl IntoIterator<Item = (usize, usize, f64)>,
     ) -> Self {
-        let (mut tuples, mut law) = (Vec::new(), Vec::new());
-        problem.scheme().for_each_tuple(&mut |tuple, probability| {
-            tuples.push(tuple.to_vec());
-            law.push(probability);
-        });
+        let (tuples, law) = f64::listed(problem.scheme());
         let mass = join(problem.target().probabilities(), &law, accepted.into_iter());
         Self { tuples, mass }
     }
@@ -211,20 +194,15 @@ fn join<T: Number>(
         kept[token].gain(&part);
         used[column].gain(&part);
     }
-    let token_rest: Vec<T> = target
-        .iter()
-        .zip(&kept)
-        .map(|(p, kept)| p.excess_over(kept))
-        .collect();
-    let tuple_rest: Vec<T> = law
-        .iter()
-        .zip(&used)
-        .map(|(d, used)| d.excess_over(used))
-        .collect();
+    let rest = |all: &[T], used: &[T]| -> Vec<T> {
+        all.iter()
+            .zip(used)
+            .map(|(all, used)| all.excess_over(used))
+            .collect()
+    };
+    let (token_rest, tuple_rest) = (rest(target, &kept), rest(law, &used));
     let mut total = T::zero();
-    for rest in &tuple_rest {
-        total.gain(rest);
-    }
+    tuple_rest.iter().for_each(|rest| total.gain(rest));
     if !total.is_nil() {
         for (token, rest) in token_rest.iter().enumerate() {
             for (column, other) in tuple_rest.iter().enumerate() {

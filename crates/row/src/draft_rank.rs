@@ -53,16 +53,11 @@
 //! above that for every Q. Products with other clocks' factors, which are probabilities, make
 //! no sum of errors larger.
 
-use super::clocks::{EXPANSION, POWERS, terms};
+use super::clocks::{self, CHUNK, LANES, Lanes, NEGLIGIBLE, POWERS};
 use multiversion::multiversion;
-use specgap_number::distribution::{exp_nonpositive, heaviest, split_sums, wait_and_ring};
+use specgap_number::distribution::{heaviest, split_sums};
 use specgap_number::quadrature::log_time_step;
 use std::borrow::Cow;
-
-/// Times side by side, and rates that are summed side by side.
-const LANES: usize = 8;
-
-type Lanes = [f64; LANES];
 
 /// Clocks are light while q t is at most this.
 const LIGHT: f64 = 1.0 / 32.0;
@@ -70,15 +65,9 @@ const LIGHT: f64 = 1.0 / 32.0;
 /// Rates up to this share of s take so many powers.
 const LIGHTER: [(f64, usize); 2] = [(1.0 / 32768.0, 3), (1.0 / 128.0, 5)];
 
-/// Rates summed before their sums join the others in two words.
-const CHUNK: usize = 256;
-
 /// Roundings of a power sum: in a lane, over the lanes, in two words, in a power, and of a rate;
 /// one more where an octave joins.
 const SUMMING: f64 = (CHUNK / LANES + LANES + 4 + POWERS + 4) as f64;
-
-/// Clocks taken between two looks at whether enough has rung.
-const TAKEN: usize = 16;
 
 const QUADRATURE_ERROR: f64 = 1e-12;
 
@@ -86,9 +75,6 @@ const QUADRATURE_ERROR: f64 = 1e-12;
 const FIRST_TIME: f64 = 2e-5;
 
 const LATEST: f64 = 1e306;
-
-/// What t P(N_t < n) may be when the rest is left out.
-const NEGLIGIBLE: f64 = 1e-18;
 
 /// A_0, A_1.. and a bound on the error of any sum of them.
 #[derive(Clone, Debug)]
@@ -211,14 +197,8 @@ impl Clocks {
         let exponent = |rate: f64| (rate.to_bits() >> 52) as usize;
         let first = exponent(scale);
         let octave = |rate: f64| exponent(rate).saturating_sub(first);
-        let mut ends = vec![
-            0usize;
-            listed
-                .iter()
-                .map(|one| octave(one[0]) + 1)
-                .max()
-                .unwrap_or(0)
-        ];
+        let octaves = listed.iter().map(|one| octave(one[0]) + 1).max();
+        let mut ends = vec![0usize; octaves.unwrap_or(0)];
         for &[rate, _] in &listed {
             ends[octave(rate)] += 1;
         }
@@ -235,15 +215,8 @@ impl Clocks {
             *place += 1;
         }
         // Each start has moved to the end of its octave.
-        let (mut levels, mut start) = (
-            vec![Level {
-                scale,
-                sums,
-                start: 0,
-            }],
-            0,
-        );
-        let mut octaves = 0;
+        let level = |scale, sums, start| Level { scale, sums, start };
+        let (mut levels, mut start, mut octaves) = (vec![level(scale, sums, 0)], 0, 0);
         for (above, end) in (1u64..).zip(ends) {
             let scale = f64::from_bits((first as u64 + above) << 52);
             octaves += usize::from(end > start);
@@ -255,11 +228,7 @@ impl Clocks {
             }
             let own = start..end;
             powers(&rates[own.clone()], &targets[own], scale, &mut sums);
-            levels.push(Level {
-                scale,
-                sums,
-                start: end,
-            });
+            levels.push(level(scale, sums, end));
             start = end;
         }
         Self {
@@ -425,15 +394,14 @@ fn integrate(list: &impl Fn(f64) -> Clocks, rest: f64, rates: &mut [f64]) -> f64
         };
         let mut times = [0.0; LANES];
         for (lane, time) in times.iter_mut().enumerate() {
-            *time = (FIRST_TIME.ln() + (node + lane) as f64 * step)
-                .exp()
-                .min(last);
+            let log = FIRST_TIME.ln() + (node + lane) as f64 * step;
+            *time = log.exp().min(last);
         }
         let is_light = |level: &&Level| level.scale * times[LANES - 1] <= LIGHT;
         let level = clocks.levels.iter().rev().find(is_light);
         let level = level.copied().unwrap_or_default();
-        let (others, targets) = (&clocks.rates[level.start..], &clocks.targets[level.start..]);
-        let taken = ring(&level, others, targets, &times, &mut plain, &mut marked);
+        let others = [&clocks.rates, &clocks.targets].map(|all| &all[level.start..]);
+        let taken = ring(&level, others, &times, &mut plain, &mut marked);
         most = most.max(taken);
         for (lane, &time) in times.iter().enumerate() {
             let few: f64 = plain.iter().map(|count| count[lane]).sum();
@@ -468,184 +436,23 @@ fn integrate(list: &impl Fn(f64) -> Clocks, rest: f64, rates: &mut [f64]) -> f64
     quadrature + tails + truncation + rounding * f64::EPSILON + unfinished
 }
 
-/// P(N_t = k), and t times the density of "the token drawn from p rings at t, after k others",
-/// k from 0 on, at rising times: of the light clocks, and of others until nothing that rings
-/// besides changes much at any of the times. How many others were taken.
+/// Rings the light clocks of a level and the others, as long as t P(N_t < n) is not negligible: how
+/// many others were taken.
 fn ring(
     level: &Level,
-    rates: &[f64],
-    targets: &[f64],
+    [rates, targets]: [&[f64]; 2],
     times: &Lanes,
     plain: &mut [Lanes],
     marked: &mut [Lanes],
 ) -> usize {
-    match plain.len() {
-        3 => ring_few::<3>(level, rates, targets, times, plain, marked),
-        4 => ring_few::<4>(level, rates, targets, times, plain, marked),
-        5 => ring_few::<5>(level, rates, targets, times, plain, marked),
-        6 => ring_few::<6>(level, rates, targets, times, plain, marked),
-        _ => ring_many(level, rates, targets, times, plain, marked),
-    }
-}
-
-#[multiversion(targets = "simd")]
-fn ring_few<const N: usize>(
-    level: &Level,
-    rates: &[f64],
-    targets: &[f64],
-    times: &Lanes,
-    plain: &mut [Lanes],
-    marked: &mut [Lanes],
-) -> usize {
-    let (mut own_plain, mut own_marked) = ([[0.0; LANES]; N], [[0.0; LANES]; N]);
-    expand(level, times, &mut own_plain, &mut own_marked);
-    let taken = take(rates, targets, times, &mut own_plain, &mut own_marked);
-    plain.copy_from_slice(&own_plain);
-    marked.copy_from_slice(&own_marked);
-    taken
-}
-
-#[multiversion(targets = "simd")]
-fn ring_many(
-    level: &Level,
-    rates: &[f64],
-    targets: &[f64],
-    times: &Lanes,
-    plain: &mut [Lanes],
-    marked: &mut [Lanes],
-) -> usize {
-    expand(level, times, plain, marked);
-    take(rates, targets, times, plain, marked)
-}
-
-/// The light clocks.
-#[inline(always)]
-fn expand(level: &Level, times: &Lanes, plain: &mut [Lanes], marked: &mut [Lanes]) {
-    let (scale, sums) = (level.scale, &level.sums);
-    let terms = terms(scale * times[LANES - 1]);
-    let (mut powers, mut marks) = ([[0.0; LANES]; POWERS], [[0.0; LANES]; POWERS]);
-    let mut z = [1.0; LANES];
-    for m in 0..terms {
-        for lane in 0..LANES {
-            z[lane] *= scale * times[lane];
-            powers[m][lane] = z[lane] * sums.plain[m];
-            marks[m][lane] = z[lane] * sums.marked[m];
-        }
-    }
-    // R_k, then e_k by k e_k = sum (-1)^{j-1} R_j e_{k-j}; and the sums of p q t r^k.
-    let most = plain.len() - 1;
-    let degree = most.min(terms);
-    let (mut odds, mut marked_odds) = ([[0.0; LANES]; POWERS + 1], [[0.0; LANES]; POWERS + 1]);
-    marked_odds[0] = marks[0];
-    for k in 1..=degree {
-        for m in k - 1..terms {
-            let coefficient = EXPANSION[k - 1][m];
-            for lane in 0..LANES {
-                odds[k][lane] += coefficient * powers[m][lane];
-            }
-        }
-        for m in k..terms {
-            let coefficient = EXPANSION[k - 1][m - 1];
-            for lane in 0..LANES {
-                marked_odds[k][lane] += coefficient * marks[m][lane];
-            }
-        }
-    }
-    plain[0] = [1.0; LANES];
-    for k in 1..=most {
-        let mut sum = [0.0; LANES];
-        let mut sign = 1.0;
-        for j in 1..=k.min(degree) {
-            for lane in 0..LANES {
-                sum[lane] += sign * odds[j][lane] * plain[k - j][lane];
-            }
-            sign = -sign;
-        }
-        for lane in 0..LANES {
-            let value = sum[lane] / k as f64;
-            plain[k][lane] = if value > 0.0 { value } else { 0.0 };
-        }
-    }
-    let mut waits = [0.0; LANES];
-    for lane in 0..LANES {
-        waits[lane] = exp_nonpositive(-powers[0][lane]);
-    }
-    for k in 0..=most {
-        let mut sum = [0.0; LANES];
-        let mut sign = 1.0;
-        for j in 0..=k.min(degree) {
-            for lane in 0..LANES {
-                sum[lane] += sign * marked_odds[j][lane] * plain[k - j][lane];
-            }
-            sign = -sign;
-        }
-        for lane in 0..LANES {
-            let value = if sum[lane] > 0.0 { sum[lane] } else { 0.0 };
-            marked[k][lane] = value * waits[lane];
-        }
-    }
-    for count in plain {
-        for lane in 0..LANES {
-            count[lane] *= waits[lane];
-        }
-    }
-}
-
-/// Clocks one by one.
-#[inline(always)]
-fn take(
-    rates: &[f64],
-    targets: &[f64],
-    times: &Lanes,
-    plain: &mut [Lanes],
-    marked: &mut [Lanes],
-) -> usize {
-    let mut taken = 0;
-    for (rates, targets) in rates.chunks(TAKEN).zip(targets.chunks(TAKEN)) {
-        if is_over(times, plain) {
-            return taken;
-        }
-        for (&rate, &p) in rates.iter().zip(targets) {
-            let (mut waits, mut rings) = ([0.0; LANES], [0.0; LANES]);
-            let mut now = [0.0; LANES];
-            for lane in 0..LANES {
-                let exponent = rate * times[lane];
-                (waits[lane], rings[lane]) = wait_and_ring(exponent);
-                now[lane] = p * exponent * waits[lane];
-            }
-            for k in (1..plain.len().min(marked.len())).rev() {
-                for lane in 0..LANES {
-                    marked[k][lane] = marked[k][lane] * waits[lane]
-                        + marked[k - 1][lane] * rings[lane]
-                        + now[lane] * plain[k][lane];
-                    plain[k][lane] =
-                        plain[k][lane] * waits[lane] + plain[k - 1][lane] * rings[lane];
-                }
-            }
-            for lane in 0..LANES {
-                marked[0][lane] = marked[0][lane] * waits[lane] + now[lane] * plain[0][lane];
-                plain[0][lane] *= waits[lane];
-            }
-        }
-        taken += rates.len();
-    }
-    taken
-}
-
-/// Returns whether t P(N_t < n) is negligible at all of the times.
-#[inline(always)]
-fn is_over(times: &Lanes, plain: &[Lanes]) -> bool {
-    let mut sums = [0.0; LANES];
-    for count in plain {
-        for lane in 0..LANES {
-            sums[lane] += count[lane];
-        }
-    }
-    let mut over = true;
-    for lane in 0..LANES {
-        over &= times[lane] * sums[lane] < NEGLIGIBLE;
-    }
-    over
+    let clocks = clocks::Clocks {
+        scale: level.scale,
+        plain: &level.sums.plain,
+        marked: &level.sums.marked,
+        rates,
+        targets,
+    };
+    clocks::ring::<true>(&clocks, times, plain, marked).0
 }
 
 #[cfg(test)]
@@ -690,11 +497,11 @@ mod tests {
     #[test]
     fn enough_has_rung_when_it_has_at_every_time() {
         let plain = [0.25, 0.5, 0.25].map(|chance| [chance; LANES]);
-        assert!(is_over(&[9e-19; LANES], &plain));
-        assert!(!is_over(&[1.1e-18; LANES], &plain));
+        assert!(clocks::is_over::<true>(&[9e-19; LANES], &plain));
+        assert!(!clocks::is_over::<true>(&[1.1e-18; LANES], &plain));
         let mut one_left = [9e-19; LANES];
         one_left[5] = 1.1e-18;
-        assert!(!is_over(&one_left, &plain));
+        assert!(!clocks::is_over::<true>(&one_left, &plain));
     }
 
     /// P(N = k) and the marked sums for k < n, clock by clock.
@@ -733,14 +540,8 @@ mod tests {
                     assert!(level.scale <= 0.0625);
                     let (mut plain, mut marked) = ([[0.5; LANES]; 5], [[0.5; LANES]; 5]);
                     let others = level.start..listed;
-                    let taken = ring(
-                        level,
-                        &clocks.rates[others.clone()],
-                        &clocks.targets[others.clone()],
-                        &times,
-                        &mut plain,
-                        &mut marked,
-                    );
+                    let own = [&clocks.rates, &clocks.targets].map(|all| &all[others.clone()]);
+                    let taken = ring(level, own, &times, &mut plain, &mut marked);
                     assert_eq!(taken, others.len());
                     for (lane, &time) in times.iter().enumerate() {
                         let [chances, sums] = by_products(&rates, &targets, time, 5);
@@ -812,11 +613,8 @@ mod tests {
     }
 
     fn spread(vocab: usize, nats: f64, random: &mut ChaCha8Rng) -> Vec<f64> {
-        normalised(
-            (0..vocab)
-                .map(|_| (-nats * random.random::<f64>()).exp())
-                .collect(),
-        )
+        let entries = (0..vocab).map(|_| (-nats * random.random::<f64>()).exp());
+        normalised(entries.collect())
     }
 
     /// A_0.. from the probabilities of all sets that the first drafts can be.
@@ -880,12 +678,8 @@ mod tests {
         // One token almost sure, and one that all but never comes.
         let q = [1.0 - 1e-12, 0.9e-12, 0.1e-12, 1e-290];
         let p = [0.1, 0.2, 0.3, 0.4];
-        agree(
-            &Ranks::new(&p, &q, [1.0; 2], 3),
-            &by_sets(&p, &q, 3),
-            1e-13,
-            1e-11,
-        );
+        let ranks = Ranks::new(&p, &q, [1.0; 2], 3);
+        agree(&ranks, &by_sets(&p, &q, 3), 1e-13, 1e-11);
     }
 
     #[test]
@@ -902,15 +696,8 @@ mod tests {
             let ranks = Ranks::new(&p, &q, [1.0; 2], draws);
             let other = by_clocks(&p, &q, draws);
             // The left end of the slow form's grid is off in A_0 alone.
-            agree(
-                &Ranks {
-                    rates: ranks.rates[1..].to_vec(),
-                    ..ranks
-                },
-                &other[1..],
-                1e-12,
-                2e-11,
-            );
+            let rates = ranks.rates[1..].to_vec();
+            agree(&Ranks { rates, ..ranks }, &other[1..], 1e-12, 2e-11);
         }
     }
 

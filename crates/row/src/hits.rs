@@ -22,11 +22,8 @@ impl Row<'_> {
             independent_hits(rows.target, rows.draft, q_sum, drafts)
         } else {
             if self.memo().hits.len() <= drafts {
-                let shares = self.shares();
-                let hits = hits_up_to(rows.target, &shares.draft, most);
-                let memo = self.memo();
-                memo.keep(shares);
-                memo.hits = hits;
+                let hits = self.of_shares(|_, all| hits_up_to(rows.target, all.draft, most));
+                self.memo().hits = hits;
             }
             self.memo().hits.get(drafts).copied().unwrap_or(f64::NAN)
         };
@@ -45,22 +42,13 @@ impl Row<'_> {
         }
         let (p_sum, _) = self.totals();
         let rows = self.rows();
-        let ranks = match self.memo().take::<Ranks>() {
-            Some(ranks) if ranks.rates.len() >= drafts => ranks,
-            _ => {
-                let shares = self.shares();
-                let ranks = Ranks::new(rows.target, &shares.draft, [p_sum, 1.0], drafts);
-                self.memo().keep(shares);
-                Box::new(ranks)
-            }
-        };
-        let rate = Known::rate_within(ranks.among(drafts), ranks.error);
-        self.memo().keep(ranks);
-        rate
+        self.kept(
+            |ranks: &Ranks| ranks.rates.len() >= drafts,
+            |row| row.of_shares(|_, all| Ranks::new(rows.target, all.draft, [p_sum, 1.0], drafts)),
+            |ranks| Known::rate_within(ranks.among(drafts), ranks.error),
+        )
     }
-}
 
-impl Row<'_> {
     /// The probability that a token is the k-th of n sequential draws without replacement,
     /// for each k < n. The cost is that of [`Self::hits_sequential`].
     pub fn drawn_at(&mut self, token: usize, drafts: usize) -> Vec<f64> {

@@ -212,20 +212,12 @@ impl Row<'_> {
     /// [`rates_of_several_noises`].
     pub fn several_noises(&mut self, drafts: usize, width: f64) -> Known {
         let drafts = drafts.max(1);
-        let rates = match self.memo().take::<SeveralRates>() {
-            Some(rates) if rates.0.len() >= drafts => rates,
-            _ => {
-                let shares = self.shares();
-                let rows = Rows::new(&shares.target, &shares.draft);
-                let all = self.most_drafts().max(drafts);
-                let rates = rates_of_several_noises(rows, all, width);
-                self.memo().keep(shares);
-                Box::new(SeveralRates(rates))
-            }
-        };
-        let rate = rates.0[drafts - 1].clone();
-        self.memo().keep(rates);
-        rate
+        let all = self.most_drafts().max(drafts);
+        self.kept(
+            |rates: &SeveralRates| rates.0.len() >= drafts,
+            |row| row.of_shares(|_, rows| SeveralRates(rates_of_several_noises(rows, all, width))),
+            |rates| rates.0[drafts - 1].clone(),
+        )
     }
 }
 

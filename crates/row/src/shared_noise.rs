@@ -89,10 +89,9 @@ impl<'a> SharedNoise<'a> {
         let each = self.rows.target.iter().zip(self.rows.draft);
         let (mut whole, mut others) = (TwoFloat::ZERO, 0);
         for ((clock, (p, q)), place) in self.clocks.iter_mut().zip(each).zip(0..) {
-            *clock = if place == token {
-                own
-            } else {
-                (draft * q - target * p).max(0.0)
+            *clock = match place == token {
+                true => own,
+                false => (draft * q - target * p).max(0.0),
             };
             whole += *clock;
             others += usize::from(*clock > 0.0);
@@ -119,12 +118,9 @@ impl<'a> SharedNoise<'a> {
         let mut sum = 0.0f64;
         let bounds = (1..).zip(&ranks).map(|(n, rank)| {
             sum += rank;
-            let least = if !is_capped {
-                sum - error
-            } else if n < support {
-                0.0
-            } else {
-                1.0
+            let least = match is_capped {
+                true => f64::from(u8::from(n >= support)),
+                false => sum - error,
             };
             [least.max(0.0), (sum + error).min(1.0)]
         });
@@ -206,11 +202,7 @@ impl Spans {
         Self {
             first,
             ratios: order[first..].iter().map(|&(ratio, _)| ratio).collect(),
-            open: if whole.to > 0 {
-                vec![whole]
-            } else {
-                Vec::new()
-            },
+            open: Some(whole).into_iter().filter(|span| span.to > 0).collect(),
             sums,
             known: vec![[TwoFloat::ZERO; 3]; drafts],
             taken: 0,
@@ -233,7 +225,11 @@ impl Spans {
     /// the span that leaves most open; `None` once all rates are known to `width`.
     fn next(&self, width: f64) -> Option<usize> {
         let last = self.sums.len().checked_sub(2)?;
-        if let Some(end) = [last, 0].into_iter().find(|end| self.is_outer(*end)) {
+        // An end that is not known.
+        if let Some(end) = [last, 0]
+            .into_iter()
+            .find(|end| self.open_at(*end).is_some())
+        {
             return Some(end);
         }
         let mut open = vec![0.0; self.known.len()];
@@ -257,16 +253,15 @@ impl Spans {
         Some(span.from + within.partition_point(|sum| sum[0] < middle))
     }
 
-    /// Whether a place is at an end that is not known.
-    fn is_outer(&self, place: usize) -> bool {
-        let holds = |span: &Span| (span.from..span.to).contains(&place);
-        self.open.iter().any(holds)
+    /// The open span that holds a place.
+    fn open_at(&self, place: usize) -> Option<usize> {
+        let mut open = self.open.iter();
+        open.position(|span| (span.from..span.to).contains(&place))
     }
 
     /// Takes in what is known of one place, and so of all of its p/q.
     fn learn(&mut self, place: usize, drafted: &Drafted) {
-        let Some(index) = (self.open.iter()).position(|span| (span.from..span.to).contains(&place))
-        else {
+        let Some(index) = self.open_at(place) else {
             return;
         };
         let span = self.open.swap_remove(index);
@@ -290,10 +285,8 @@ impl Spans {
             before.lower[k] = least.min(before.upper[k]);
             behind.upper[k] = most.max(behind.lower[k]);
         }
-        let some = [before, behind]
-            .into_iter()
-            .filter(|span| span.from < span.to);
-        self.open.extend(some);
+        let both = [before, behind].into_iter();
+        self.open.extend(both.filter(|span| span.from < span.to));
         self.taken += 1;
     }
 
@@ -311,10 +304,9 @@ impl Spans {
                 most += mass * upper;
                 // As F_1 lies between its values at the ends.
                 let (first, last) = (span.upper[0], span.lower[0]);
-                let height = if first > last {
-                    ((kept - mass * last) / (first - last)).clamp(0.0, mass)
-                } else {
-                    0.5 * mass
+                let height = match first > last {
+                    true => ((kept - mass * last) / (first - last)).clamp(0.0, mass),
+                    false => 0.5 * mass,
                 };
                 value += mass * lower + (upper - lower) * height;
             }
@@ -334,46 +326,33 @@ impl Row<'_> {
     /// [`SharedNoise::rates`].
     pub fn shared_noise(&mut self, drafts: usize, width: f64, most: usize) -> Known {
         let drafts = drafts.max(1);
-        let rates = match self.memo().take::<SharedRates>() {
-            Some(rates) if rates.0.len() >= drafts => rates,
-            _ => {
-                let shares = self.shares();
-                let rows = Rows::new(&shares.target, &shares.draft);
-                let all = self.most_drafts().max(drafts);
-                let rates = SharedNoise::new(rows).rates(all, width, most);
-                self.memo().keep(shares);
-                Box::new(SharedRates(rates))
-            }
-        };
-        let rate = rates.0[drafts - 1].clone();
-        self.memo().keep(rates);
-        rate
+        let all = self.most_drafts().max(drafts);
+        self.kept(
+            |rates: &SharedRates| rates.0.len() >= drafts,
+            |row| {
+                row.of_shares(|_, rows| SharedRates(SharedNoise::new(rows).rates(all, width, most)))
+            },
+            |rates| rates.0[drafts - 1].clone(),
+        )
     }
 
     /// P(y is draft k | the output is y) for k < `drafts`. See [`SharedNoise::of_token`].
     pub fn shared_noise_at(&mut self, token: usize, drafts: usize) -> Vec<f64> {
-        let shares = self.shares();
-        let rows = Rows::new(&shares.target, &shares.draft);
-        let drafted = SharedNoise::new(rows).of_token(token, drafts);
-        self.memo().keep(shares);
-        drafted.ranks
+        self.of_shares(|_, rows| SharedNoise::new(rows).of_token(token, drafts).ranks)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_rows::normalised;
     use crate::{RowError, Workspace};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
     fn row(vocab: usize, nats: f64, rng: &mut ChaCha8Rng) -> Vec<f64> {
-        let mut row: Vec<f64> = (0..vocab)
-            .map(|_| (-nats * rng.random::<f64>()).exp())
-            .collect();
-        let sum: f64 = row.iter().sum();
-        row.iter_mut().for_each(|x| *x /= sum);
-        row
+        let entries = (0..vocab).map(|_| (-nats * rng.random::<f64>()).exp());
+        normalised(entries.collect())
     }
 
     /// P(fewer than n events of chance 1 - u^a), integrated by Simpson's rule in log u.

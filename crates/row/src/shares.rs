@@ -1,28 +1,30 @@
 //! Rows divided by their sums.
 
-use super::scan::Row;
+use super::scan::{Row, Rows};
 use multiversion::multiversion;
 
 /// p and q, each divided by what it sums to: what several questions ask of a row, made once.
 #[derive(Debug, Default)]
-pub struct Shares {
-    pub target: Vec<f64>,
-    pub draft: Vec<f64>,
+struct Shares {
+    target: Vec<f64>,
+    draft: Vec<f64>,
 }
 
 impl Row<'_> {
-    /// The shares, to be handed back to the memo with [`Memo::keep`](super::Memo::keep) so that
-    /// the next question has them. O(V) the first time.
-    pub fn shares(&mut self) -> Box<Shares> {
-        if let Some(shares) = self.memo().take() {
-            return shares;
-        }
-        let (p_sum, q_sum) = self.totals();
-        let rows = self.rows();
-        let mut shares: Box<Shares> = self.memo().take_spare().unwrap_or_default();
-        divide(rows.target, p_sum, &mut shares.target);
-        divide(rows.draft, q_sum, &mut shares.draft);
-        shares
+    /// Asks p and q, each divided by what it sums to, which are kept for the next question. O(V) the
+    /// first time.
+    pub fn of_shares<A>(&mut self, ask: impl FnOnce(&mut Self, Rows<'_>) -> A) -> A {
+        let shares = self.memo().take().unwrap_or_else(|| {
+            let (p_sum, q_sum) = self.totals();
+            let rows = self.rows();
+            let mut shares: Box<Shares> = self.memo().take_spare().unwrap_or_default();
+            divide(rows.target, p_sum, &mut shares.target);
+            divide(rows.draft, q_sum, &mut shares.draft);
+            shares
+        });
+        let answer = ask(self, Rows::new(&shares.target, &shares.draft));
+        self.memo().keep(shares);
+        answer
     }
 }
 

@@ -175,61 +175,44 @@ impl Certificate {
             return Err(CertificateError::Schema(self.schema));
         }
         if self.problem != problem.name() {
-            return Err(CertificateError::OtherProblem(
-                self.problem.clone(),
-                problem.name().to_owned(),
-            ));
+            let [own, other] = [&self.problem, problem.name()].map(str::to_owned);
+            return Err(CertificateError::OtherProblem(own, other));
         }
         let proved = super::optimum(problem, &self.transport_plan()?, &self.subset)?;
-        let claimed = parse_rational(&self.optimal_acceptance_rate).map_err(|_| {
-            CertificateError::Claim(
-                self.optimal_acceptance_rate.clone(),
-                "no such number".to_owned(),
-            )
-        })?;
+        let refused =
+            |proved: String| CertificateError::Claim(self.optimal_acceptance_rate.clone(), proved);
+        let claimed = parse_rational(&self.optimal_acceptance_rate)
+            .map_err(|_| refused("no such number".to_owned()))?;
         if proved.get().rational() == Some(&claimed) {
             // That no rate is above 1 is known without a subset.
             let bound = super::upper_bound(problem, &self.subset)?.into_inner();
             if bound != claimed {
-                return Err(CertificateError::Subset(
-                    format_rational(&bound),
-                    format_rational(&claimed),
-                ));
+                let [bound, claimed] = [&bound, &claimed].map(format_rational);
+                return Err(CertificateError::Subset(bound, claimed));
             }
             return Ok(proved);
         }
-        Err(CertificateError::Claim(
-            self.optimal_acceptance_rate.clone(),
-            match &proved.get().rational() {
-                Some(value) => format_rational(value),
-                None => format!("[{}, {}]", proved.get().lower(), proved.get().upper()),
-            },
-        ))
+        Err(refused(match &proved.get().rational() {
+            Some(value) => format_rational(value),
+            None => format!("[{}, {}]", proved.get().lower(), proved.get().upper()),
+        }))
     }
 
     fn transport_plan(&self) -> Result<TransportPlan, CertificateError> {
         let mut by_set: BTreeMap<&[u32], BTreeMap<u32, Rational>> = BTreeMap::new();
         for (entry, part) in self.plan.iter().enumerate() {
-            if !part.set.contains(&part.token) {
-                return Err(CertificateError::NotAMember(
-                    entry,
-                    part.token,
-                    part.set.clone(),
-                ));
+            let token = part.token;
+            if !part.set.contains(&token) {
+                return Err(CertificateError::NotAMember(entry, token, part.set.clone()));
             }
             let mass = parse_rational(&part.mass)
                 .map_err(|source| CertificateError::Mass(entry, source))?;
             if mass.is_negative() {
-                return Err(CertificateError::Negative(
-                    part.token as usize,
-                    part.mass.clone(),
-                ));
+                let written = part.mass.clone();
+                return Err(CertificateError::Negative(token as usize, written));
             }
-            *by_set
-                .entry(&part.set)
-                .or_default()
-                .entry(part.token)
-                .or_insert_with(Rational::zero) += mass;
+            let parts = by_set.entry(&part.set).or_default();
+            *parts.entry(token).or_default() += mass;
         }
         let mut sets = SetFamily::new();
         let mut masses = Vec::new();

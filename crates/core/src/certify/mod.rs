@@ -20,7 +20,7 @@ pub use residuals::{Residuals, residuals};
 
 use crate::coupling::{Coupling, PlanMasses, Rounding, TransportPlan, distinct};
 use crate::problem::Problem;
-use crate::scheme::{SchemeName, UNDERFLOW};
+use crate::scheme::{DraftScheme, Probability, SchemeName, UNDERFLOW};
 use num_bigint::BigUint;
 use num_traits::{One, Signed, Zero};
 use specgap_number::distribution::{
@@ -103,11 +103,20 @@ pub fn upper_bound_float(
 }
 
 fn check_subset(problem: &Problem, subset: &[usize]) -> Result<(), CertificateError> {
-    if let Some(&token) = subset.iter().find(|&&token| token >= problem.vocab()) {
-        return Err(CertificateError::Token("subset", token, problem.vocab()));
+    check_tokens(problem, subset, "subset", || "subset".to_owned())
+}
+
+fn check_tokens(
+    problem: &Problem,
+    tokens: &[usize],
+    list: &'static str,
+    place: impl Fn() -> String,
+) -> Result<(), CertificateError> {
+    if let Some(&token) = tokens.iter().find(|&&token| token >= problem.vocab()) {
+        return Err(CertificateError::Token(list, token, problem.vocab()));
     }
-    if let Some(pair) = subset.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(CertificateError::Order("subset".into(), pair[0], pair[1]));
+    if let Some(pair) = tokens.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(CertificateError::Order(place(), pair[0], pair[1]));
     }
     Ok(())
 }
@@ -154,15 +163,13 @@ pub fn optimum(
             let upper = upper_bound(problem, subset)?.value.min(Rational::one());
             let lower = exact_plan(problem, plan)?;
             if lower > upper {
-                return Err(CertificateError::Contradiction(
-                    format_rational(&lower),
-                    format_rational(&upper),
-                ));
+                let [lower, upper] = [&lower, &upper].map(format_rational);
+                return Err(CertificateError::Contradiction(lower, upper));
             }
-            let value = if lower == upper {
-                Known::exact(lower)
-            } else {
-                Known::rate(round_down(&lower), round_down(&lower), round_up(&upper))
+            let least = round_down(&lower);
+            let value = match lower == upper {
+                true => Known::exact(lower),
+                false => Known::rate(least, least, round_up(&upper)),
             };
             Ok(Certified { value })
         }
@@ -170,45 +177,29 @@ pub fn optimum(
             let (value, upper) = upper_bound_float(problem, subset)?.value;
             let lower = rounded_plan(problem, plan)?;
             if lower > upper {
-                return Err(CertificateError::Contradiction(
-                    lower.to_string(),
-                    upper.to_string(),
-                ));
+                let [lower, upper] = [lower, upper].map(|bound| bound.to_string());
+                return Err(CertificateError::Contradiction(lower, upper));
             }
-            Ok(Certified {
-                value: Known::rate(value, lower, upper),
-            })
+            let value = Known::rate(value, lower, upper);
+            Ok(Certified { value })
         }
     }
 }
 
 fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), CertificateError> {
-    if plan.accepted.len() != plan.sets.tokens().len() {
-        return Err(CertificateError::Entries(
-            plan.accepted.len(),
-            plan.sets.tokens().len(),
-        ));
+    let (masses, entries) = (plan.accepted.len(), plan.sets.tokens().len());
+    if masses != entries {
+        return Err(CertificateError::Entries(masses, entries));
     }
     if plan.total.is_zero() {
         return Err(CertificateError::ZeroUnit);
     }
     let mut seen = HashSet::with_capacity(plan.sets.len());
     for (index, set) in plan.sets.iter().enumerate() {
-        if let Some(&token) = set.iter().find(|&&token| token as usize >= problem.vocab()) {
-            let (token, vocab) = (token as usize, problem.vocab());
-            return Err(CertificateError::Token("plan", token, vocab));
-        }
-        if let Some(pair) = set.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(CertificateError::Order(
-                format!("plan: set {index}"),
-                pair[0] as usize,
-                pair[1] as usize,
-            ));
-        }
-        if set.len() > problem.scheme().largest_checked_set()
-            && problem.scheme().tuple_count() > EXACT_TUPLES
-        {
-            let limit = problem.scheme().largest_checked_set();
+        let tokens: Vec<usize> = set.iter().map(|&token| token as usize).collect();
+        check_tokens(problem, &tokens, "plan", || format!("plan: set {index}"))?;
+        let limit = problem.scheme().largest_checked_set();
+        if set.len() > limit && problem.scheme().tuple_count() > EXACT_TUPLES {
             return Err(CertificateError::SetTooLarge(index, set.len(), limit));
         }
         if !seen.insert(set) {
@@ -218,17 +209,23 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
     Ok(())
 }
 
+/// The law of sets, tuple by tuple, where these are few.
+fn by_tuples<M: Probability>(law: &dyn DraftScheme, most: f64) -> Option<HashMap<Vec<u32>, M>> {
+    let is_short = law.tuple_count() <= most || law.name() == SchemeName::EXPLICIT;
+    is_short.then(|| {
+        let mut masses = HashMap::new();
+        M::tuples(law, &mut |tuple, mass| {
+            let sum = masses.entry(distinct(tuple)).or_insert_with(M::zero);
+            sum.gain(mass);
+        });
+        masses
+    })
+}
+
 /// Returns what an exact plan accepts, once it is found to keep within p and D.
 fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, CertificateError> {
     let scheme = problem.scheme();
-    let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
-        .then(|| {
-            let mut masses: HashMap<Vec<u32>, Rational> = HashMap::new();
-            scheme.for_each_tuple_exact(&mut |tuple, probability| {
-                *masses.entry(distinct(tuple)).or_insert_with(Rational::zero) += probability;
-            });
-            masses
-        });
+    let by_tuples = by_tuples::<Rational>(scheme, EXACT_TUPLES);
     let target = problem.target().exact();
     let mut kept = vec![BigUint::zero(); problem.vocab()];
     let mut accepted = BigUint::zero();
@@ -247,11 +244,8 @@ fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, Certi
             None => scheme.set_probability_exact(set),
         };
         // used / total <= probability, without reducing fractions
-        let (numerator, denominator) = (
-            probability.numer().magnitude(),
-            probability.denom().magnitude(),
-        );
-        if &used * denominator > numerator * &plan.total {
+        let numerator = probability.numer().magnitude();
+        if &used * probability.denom().magnitude() > numerator * &plan.total {
             return Err(CertificateError::SetOverdrawn(
                 set.to_vec(),
                 format_rational(&ratio(&used, &plan.total)),
@@ -276,14 +270,7 @@ fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, Certi
 fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, CertificateError> {
     let scheme = problem.scheme();
     let unit = round_up(&ratio(&BigUint::one(), &plan.total));
-    let by_tuples = (scheme.tuple_count() <= FLOAT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
-        .then(|| {
-            let mut masses: HashMap<Vec<u32>, f64> = HashMap::new();
-            scheme.for_each_tuple(&mut |tuple, probability| {
-                *masses.entry(distinct(tuple)).or_default() += probability;
-            });
-            masses
-        });
+    let by_tuples = by_tuples::<f64>(scheme, FLOAT_TUPLES);
     let mass_of = |entry: usize| match &plan.accepted {
         PlanMasses::Native(masses) => masses[entry] as f64 * unit,
         PlanMasses::Big(masses) => round_up(&ratio(&masses[entry], &plan.total)),
@@ -320,21 +307,16 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
             Some(masses) => masses.get(set).copied().unwrap_or(0.0),
             None => scheme.set_probability(set),
         };
-        let rounding = error
-            + 4.0 * f64::EPSILON
-            + by_tuples
-                .as_ref()
-                .map_or(0.0, |_| problem.drafts() as f64 * f64::EPSILON * 8.0);
+        let summed = problem.drafts() as f64 * f64::EPSILON * 8.0;
+        let summed = if by_tuples.is_some() { summed } else { 0.0 };
+        let rounding = error + 4.0 * f64::EPSILON + summed;
         shrink(used, probability * (1.0 - rounding), &|| {
             CertificateError::SetOverdrawn(set.to_vec(), used.to_string(), probability.to_string())
         })?;
         accepted += used;
     }
-    for (token, (kept, &p)) in kept
-        .iter()
-        .zip(problem.target().probabilities())
-        .enumerate()
-    {
+    let row = problem.target().probabilities();
+    for (token, (kept, &p)) in kept.iter().zip(row).enumerate() {
         let used = kept.value();
         let bound = p * (1.0 - PROBABILITY_RELATIVE_ERROR - 4.0 * f64::EPSILON);
         shrink(used, bound, &|| {
@@ -365,8 +347,7 @@ pub fn coupling(
         if mass.is_negative() {
             return Err(CertificateError::Negative(token, format_rational(mass)));
         }
-        *law.entry(&coupling.tuples[column])
-            .or_insert_with(Rational::zero) += mass;
+        *law.entry(&coupling.tuples[column]).or_default() += mass;
     }
     let target = problem.target().exact();
     for (token, row) in coupling.mass.rows().into_iter().enumerate() {
@@ -380,11 +361,9 @@ pub fn coupling(
         }
     }
     let mut truth: HashMap<Vec<u32>, Rational> = HashMap::new();
-    problem
-        .scheme()
-        .for_each_tuple_exact(&mut |tuple, probability| {
-            *truth.entry(tuple.to_vec()).or_insert_with(Rational::zero) += probability;
-        });
+    Rational::tuples(problem.scheme(), &mut |tuple, probability| {
+        *truth.entry(tuple.to_vec()).or_insert_with(Rational::zero) += probability;
+    });
     for (tuple, probability) in &truth {
         let sum = law.get(tuple.as_slice()).cloned().unwrap_or_default();
         if sum != *probability {
@@ -395,12 +374,9 @@ pub fn coupling(
             ));
         }
     }
-    let value = coupling
-        .mass
-        .indexed_iter()
-        .filter(|((token, column), _)| coupling.tuples[*column].contains(&(*token as u32)))
-        .map(|(_, mass)| mass)
-        .sum();
+    let all = coupling.mass.indexed_iter();
+    let drafted = all.filter(|((x, column), _)| coupling.tuples[*column].contains(&(*x as u32)));
+    let value = drafted.map(|(_, mass)| mass).sum();
     Ok(Certified { value })
 }
 
@@ -413,13 +389,8 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
         worst = worst.max(if error.is_nan() { f64::INFINITY } else { error });
     };
     let mut accepted = Vec::new();
-    for (token, (row, p)) in coupling
-        .mass
-        .rows()
-        .into_iter()
-        .zip(problem.target().probabilities())
-        .enumerate()
-    {
+    let rows = coupling.mass.rows().into_iter();
+    for (token, (row, p)) in rows.zip(problem.target().probabilities()).enumerate() {
         note((compensated_sum(row.iter().copied()) - p).abs());
         for (tuple, &mass) in coupling.tuples.iter().zip(row) {
             note(-mass);
@@ -428,12 +399,11 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
             }
         }
     }
-    let mut column = 0;
-    problem.scheme().for_each_tuple(&mut |_, probability| {
+    let (_, law) = f64::listed(problem.scheme());
+    for (column, probability) in law.iter().enumerate() {
         let sum = compensated_sum(coupling.mass.column(column).iter().copied());
         note((sum - probability).abs());
-        column += 1;
-    });
+    }
     (worst, compensated_sum(accepted))
 }
 

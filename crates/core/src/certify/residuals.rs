@@ -42,21 +42,15 @@ pub fn residuals(program: &LinearProgram, x: &[f64], multipliers: &[f64]) -> Opt
     if x.len() != program.variables() || multipliers.len() != program.rows.len() {
         return None;
     }
-    let worst = |value: f64, so_far: f64| {
-        if value.is_nan() {
-            f64::INFINITY
-        } else {
-            so_far.max(value)
-        }
+    let worst = |value: f64, so_far: f64| match value.is_nan() {
+        true => f64::INFINITY,
+        false => so_far.max(value),
     };
     let maximise = program.direction == Direction::Maximise;
     let mut primal = x.iter().fold(0.0, |w, &value| worst(-value, w));
     let mut dual: f64 = 0.0;
-    let mut reduced: Vec<TwoFloat> = program
-        .objective
-        .iter()
-        .map(|&cost| TwoFloat::from(cost))
-        .collect();
+    let costs = program.objective.iter().copied();
+    let mut reduced: Vec<TwoFloat> = costs.map(TwoFloat::from).collect();
     let mut dual_objective = TwoFloat::ZERO;
     for (row, &multiplier) in program.rows.iter().zip(multipliers) {
         let mut sum = TwoFloat::from(-row.bound);
@@ -81,21 +75,13 @@ pub fn residuals(program: &LinearProgram, x: &[f64], multipliers: &[f64]) -> Opt
         dual_objective += TwoFloat::product(row.bound, multiplier);
     }
     for cost in reduced {
-        dual = worst(
-            if maximise {
-                cost.value()
-            } else {
-                -cost.value()
-            },
-            dual,
-        );
+        let cost = cost.value();
+        dual = worst(if maximise { cost } else { -cost }, dual);
     }
-    let gap = (TwoFloat::from(program.objective_at(x)) - dual_objective)
-        .value()
-        .abs();
+    let gap = TwoFloat::from(program.objective_at(x)) - dual_objective;
     Some(Residuals {
         primal_infeasibility: primal,
         dual_infeasibility: dual,
-        duality_gap: worst(gap, 0.0),
+        duality_gap: worst(gap.value().abs(), 0.0),
     })
 }

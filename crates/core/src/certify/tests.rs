@@ -1,8 +1,9 @@
 //! Each width of an enclosure, and each refusal by its words.
 
 use super::*;
-use crate::scheme::{SetFamily, WithReplacement};
-use specgap_number::distribution::{Draft, Target, parse_rational};
+use crate::optimum::iid;
+use crate::scheme::SetFamily;
+use specgap_number::distribution::parse_rational;
 
 const EPSILON: f64 = f64::EPSILON;
 
@@ -10,11 +11,6 @@ const GRID: Rounding = Rounding::Grid {
     feasible_share: 1.0,
     absolute_error: 1e-15,
 };
-
-fn problem(p: &[f64], q: &[f64], drafts: usize) -> Problem {
-    let scheme = WithReplacement::new(Draft::new(q).unwrap(), drafts);
-    Problem::new("small", Target::new(p).unwrap(), scheme).unwrap()
-}
 
 /// Masses in units of 1/total.
 fn plan(sets: &[&[u32]], masses: &[u128], total: BigUint, rounding: Rounding) -> TransportPlan {
@@ -39,7 +35,7 @@ fn power_of_two(exponent: u32) -> BigUint {
 #[test]
 fn an_upper_bound_is_as_wide_as_its_errors() {
     for drafts in [1, 2, 5] {
-        let problem = problem(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], drafts);
+        let problem = iid(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], drafts);
         let scan = problem.scheme().prefix_scan(&[0, 2]);
         let (value, upper) = upper_bound_float(&problem, &[0, 2]).unwrap().into_inner();
         let expected = 0.75f64 - 0.5f64.powi(drafts as i32) + 1.0;
@@ -52,7 +48,7 @@ fn an_upper_bound_is_as_wide_as_its_errors() {
             "{drafts}: {width}"
         );
         // Below 1 sums are finer.
-        let problem = self::problem(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], 1);
+        let problem = iid(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], 1);
         let scan = problem.scheme().prefix_scan(&[1]);
         let (value, upper) = upper_bound_float(&problem, &[1]).unwrap().into_inner();
         let width = upper - value - scan.absolute_error;
@@ -72,7 +68,7 @@ fn an_upper_bound_is_as_wide_as_its_errors() {
 
 #[test]
 fn subsets_are_ascending_and_of_the_vocabulary() {
-    let problem = problem(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], 2);
+    let problem = iid(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25], 2);
     for (subset, words) in [
         (&[3][..], "subset: token 3 is not in 0..3"),
         (&[0, 7], "subset: token 7 is not in 0..3"),
@@ -110,7 +106,7 @@ fn subsets_are_ascending_and_of_the_vocabulary() {
 #[test]
 fn a_rounded_plan_is_scaled_by_what_the_law_may_be_off() {
     for (drafts, probability, by_tuples) in [(1, 0.75, 8.0), (2, 0.5625, 16.0), (60, 0.0, 0.0)] {
-        let problem = problem(&[0.9, 0.1], &[0.75, 0.25], drafts);
+        let problem = iid(&[0.9, 0.1], &[0.75, 0.25], drafts);
         let probability = if by_tuples > 0.0 {
             probability
         } else {
@@ -134,7 +130,7 @@ fn a_rounded_plan_is_scaled_by_what_the_law_may_be_off() {
 /// A token that is filled to p is scaled by 5/4 + 4 epsilon, and the sum by 8.
 #[test]
 fn a_rounded_plan_is_scaled_by_what_the_target_may_be_off() {
-    let problem = problem(&[0.75, 0.25], &[0.875, 0.125], 1);
+    let problem = iid(&[0.75, 0.25], &[0.875, 0.125], 1);
     let filled = plan(&[&[0]], &[3], 4u32.into(), GRID);
     let lower = optimum(&problem, &filled, &[]).unwrap().get().lower();
     let within = 0.75 * (1.0 - 1.25 * EPSILON - 4.0 * EPSILON);
@@ -152,14 +148,14 @@ fn a_rounded_plan_is_scaled_by_what_the_target_may_be_off() {
 /// Where masses leave the range of `f64`, 1e-290 is allowed for each set and each token.
 #[test]
 fn a_rounded_plan_allows_for_underflow() {
-    let tiny = problem(&[0.5, 0.5], &[1.0, 1e-287], 1);
+    let tiny = iid(&[0.5, 0.5], &[1.0, 1e-287], 1);
     let unit = BigUint::from(10u32).pow(288);
     let found = rounded_plan(&tiny, &plan(&[&[1]], &[1], unit, GRID)).unwrap();
     let lost = 1e-288 - found;
     assert!((lost / 3e-290 - 1.0).abs() < 1e-6, "{lost:e}");
     // In f64 the second token's square is 0, and the plan takes 1e-288 of it: no rounding of
     // such a size is refused, and what is taken from the first token counts in full.
-    let gone = problem(&[0.5, 0.5], &[1.0, 1e-200], 2);
+    let gone = iid(&[0.5, 0.5], &[1.0, 1e-200], 2);
     assert_eq!(gone.scheme().set_probability(&[1]), 0.0);
     let mut both = plan(&[&[0], &[1]], &[0, 0], BigUint::from(10u32).pow(300), GRID);
     let quarter = BigUint::from(10u32).pow(300) / 4u32;
@@ -181,7 +177,7 @@ fn a_rounded_plan_allows_for_underflow() {
 /// large its share; and a set that is not of the law has nothing to give.
 #[test]
 fn a_rounded_plan_is_refused_for_more_than_underflow() {
-    let tiny = problem(&[0.5, 0.5], &[1.0, 1e-287], 1);
+    let tiny = iid(&[0.5, 0.5], &[1.0, 1e-287], 1);
     let unit = BigUint::from(10u32).pow(295);
     let with = |mass: u128| rounded_plan(&tiny, &plan(&[&[1]], &[mass], unit.clone(), GRID));
     // 1e-287, and 5e-291 more; then 5e-290.
@@ -191,7 +187,7 @@ fn a_rounded_plan_is_refused_for_more_than_underflow() {
         with(100_500_000),
         Err(CertificateError::SetOverdrawn(..))
     ));
-    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 1);
     let never = plan(&[&[0, 1]], &[1, 0], 4u32.into(), GRID);
     let message = optimum(&problem, &never, &[]).unwrap_err().to_string();
     assert_eq!(
@@ -203,7 +199,7 @@ fn a_rounded_plan_is_refused_for_more_than_underflow() {
 /// Up to a share of 1e-9 above what there is is rounding.
 #[test]
 fn what_is_scaled_and_what_is_refused() {
-    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 1);
     let total = BigUint::from(10u32).pow(12);
     let billion = 250_000_000_000u128;
     let with = |more: u128| {
@@ -228,7 +224,7 @@ fn what_is_scaled_and_what_is_refused() {
 /// In fractions to the last unit, and by their words.
 #[test]
 fn exact_plans_are_refused_by_a_unit() {
-    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 1);
     let refused = |sets: &[&[u32]], masses: &[u128]| {
         let plan = plan(sets, masses, 100u32.into(), Rounding::None);
         optimum(&problem, &plan, &[0]).map(|proved| proved.get().rational().cloned())
@@ -277,7 +273,7 @@ fn exact_plans_are_refused_by_a_unit() {
 
 #[test]
 fn certificates_are_refused_in_words() {
-    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 1);
     let entry = |token: u32, mass: &str| PlanEntry {
         set: vec![token],
         token,
@@ -340,7 +336,7 @@ fn certificates_are_refused_in_words() {
 
 #[test]
 fn couplings_are_refused_in_words() {
-    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 1);
     let fraction = |text: &str| parse_rational(text).unwrap();
     let of = |masses: [[&str; 2]; 2], tuples: &[&[u32]]| Coupling {
         tuples: tuples.iter().map(|tuple| tuple.to_vec()).collect(),
@@ -403,8 +399,7 @@ fn couplings_are_refused_in_words() {
     assert_eq!(float([[f64::NAN, 0.0], [0.25, 0.25]]).0, f64::INFINITY);
     // One token short of more than each of the others has too much.
     let row = [0.5, 0.25, 0.25];
-    let law = WithReplacement::new(Draft::new(&row).unwrap(), 1);
-    let same = Problem::new("three", Target::new(&row).unwrap(), law).unwrap();
+    let same = iid(&row, &row, 1);
     let tuples = vec![vec![0], vec![1], vec![2]];
     let mass = ndarray::arr2(&[[0.25, 0.0, 0.0], [0.125, 0.25, 0.0], [0.125, 0.0, 0.25]]);
     let found = coupling_float(&same, &Coupling { tuples, mass });
@@ -427,7 +422,7 @@ fn distances_are_rounded_up() {
 /// Numbers are written as fractions of whole numbers.
 #[test]
 fn both_bounds_of_a_certificate_are_the_claim() {
-    let problem = problem(&[0.5, 0.5], &[0.5, 0.5], 2);
+    let problem = iid(&[0.5, 0.5], &[0.5, 0.5], 2);
     let entry = |set: &[u32], token, mass: &str| PlanEntry {
         set: set.to_vec(),
         token,

@@ -111,6 +111,12 @@ impl<'a, T: Entry> Mass<'a, T> {
         self.add_up();
     }
 
+    pub(super) fn leave_out_all(&mut self, tokens: &[u32]) {
+        tokens
+            .iter()
+            .for_each(|&token| self.leave_out(token as usize));
+    }
+
     pub(super) fn without(&self) -> &[usize] {
         &self.without
     }
@@ -155,8 +161,7 @@ impl<'a, T: Entry> Mass<'a, T> {
 
     /// A token in proportion to its entry.
     pub(super) fn draw(&self, coin: f64) -> Option<usize> {
-        self.passes(coin * self.total(), false)
-            .map(|place| place.token)
+        Some(self.passes(coin * self.total(), false)?.token)
     }
 }
 

@@ -74,9 +74,10 @@ fn tuples(row: &[f64], law: Law, n: usize) -> Vec<(Vec<u32>, f64)> {
     let coins = match law {
         Law::WithReplacement => n,
         Law::Certain => 0,
-        _ => (0..=n)
-            .find(|&coins| draft(row, 0, law, n, &[0.5; 8][..coins]).is_ok())
-            .unwrap(),
+        _ => {
+            let is_enough = |&coins: &usize| draft(row, 0, law, n, &[0.5; 8][..coins]).is_ok();
+            (0..=n).find(is_enough).unwrap()
+        }
     };
     let sure = all.len().min(sure) - coins;
     let mut open = vec![(Vec::new(), 1.0)];
@@ -89,37 +90,32 @@ fn tuples(row: &[f64], law: Law, n: usize) -> Vec<(Vec<u32>, f64)> {
                 let (mut low, mut high) = (from, 1.0);
                 while high - low > 1e-15 {
                     let middle = 0.5 * (low + high);
-                    if token(middle) == token(from) {
-                        low = middle
-                    } else {
-                        high = middle
-                    }
+                    let is_same = token(middle) == token(from);
+                    *(if is_same { &mut low } else { &mut high }) = middle;
                 }
                 let to = if high > 1.0 - 2e-15 { 1.0 } else { high };
-                more.push((
-                    [coins.as_slice(), &[0.5 * (from + to)]].concat(),
-                    weight * (to - from),
-                ));
+                let coins = [coins.as_slice(), &[0.5 * (from + to)]].concat();
+                more.push((coins, weight * (to - from)));
                 from = to;
             }
         }
         open = more;
     }
-    open.into_iter()
-        .map(|(coins, weight)| (drawn(&coins), weight))
+    let open = open.into_iter();
+    open.map(|(coins, weight)| (drawn(&coins), weight))
         .collect()
 }
 
 /// p or q behind a path.
 fn row(seed: u64, size: usize, path: &[u32], of_draft: bool) -> Vec<f64> {
-    let place = path
-        .iter()
-        .fold(1, |at, &token| at * 7 + u64::from(token) + 1);
+    let step = |at: u64, &token: &u32| at * 7 + u64::from(token) + 1;
+    let place = path.iter().fold(1, step);
     let mut random = ChaCha8Rng::seed_from_u64(seed * 1_000_003 + place);
     let mut row: Vec<f64> = (0..size).map(|_| -random.random::<f64>().ln()).collect();
     if of_draft {
-        row.iter_mut()
-            .for_each(|x| *x *= 3.0 * random.random::<f64>());
+        for x in &mut row {
+            *x *= 3.0 * random.random::<f64>();
+        }
     }
     let total: f64 = row.iter().sum();
     row.iter().map(|x| x / total).collect()
@@ -149,10 +145,8 @@ impl Case<'_> {
         found: &mut Found,
     ) {
         let path = |row: usize| row.checked_sub(1).map_or(&[][..], |node| &nodes[node]);
-        let next = open
-            .iter()
-            .position(|&row| path(row).len() < self.shape.len());
-        let Some(next) = next else {
+        let is_open = |&row: &usize| path(row).len() < self.shape.len();
+        let Some(next) = open.iter().position(is_open) else {
             return self.verified(nodes, parents, weight, found);
         };
         let parent = open[next];
@@ -175,11 +169,8 @@ impl Case<'_> {
 
     fn verified(&self, nodes: &[Vec<u32>], parents: &[usize], weight: f64, found: &mut Found) {
         let paths = || std::iter::once(&[][..]).chain(nodes.iter().map(Vec::as_slice));
-        let rows = |of_draft| -> Vec<f64> {
-            paths()
-                .flat_map(|path| row(self.seed, self.size, path, of_draft))
-                .collect()
-        };
+        let of = |path, of_draft| row(self.seed, self.size, path, of_draft);
+        let rows = |of_draft| -> Vec<f64> { paths().flat_map(|path| of(path, of_draft)).collect() };
         let (p, q) = (rows(false), rows(true));
         let tokens: Vec<u32> = nodes.iter().map(|path| path[path.len() - 1]).collect();
         let tree = Tree {
@@ -207,15 +198,8 @@ impl Case<'_> {
             *found.law.entry(text).or_default() += weight;
             return;
         }
-        for (token, p) in row(self.seed, self.size, &text, false)
-            .into_iter()
-            .enumerate()
-        {
-            self.goes_on(
-                [text.as_slice(), &[token as u32]].concat(),
-                weight * p,
-                found,
-            );
+        for (token, p) in (0..).zip(row(self.seed, self.size, &text, false)) {
+            self.goes_on([text.as_slice(), &[token]].concat(), weight * p, found);
         }
     }
 
@@ -226,10 +210,8 @@ impl Case<'_> {
         for (text, weight) in &found.law {
             let p = |at: usize| row(self.seed, self.size, &text[..at], false)[text[at] as usize];
             let truth: f64 = (0..text.len()).map(p).product();
-            assert!(
-                (weight - truth).abs() < 1e-11,
-                "{text:?}: {weight}, {truth}"
-            );
+            let off = (weight - truth).abs();
+            assert!(off < 1e-11, "{text:?}: {weight}, {truth}");
         }
         let all = self.size.pow(self.shape.len() as u32 + 1);
         assert_eq!(found.law.len(), all);
@@ -277,10 +259,8 @@ fn every_rule_keeps_the_law_of_a_text_whatever_was_drafted() {
                 case.accepted()
             });
             // One draft a node: all levels are one; from the leaves is never worse.
-            assert!(
-                accepted[2] > accepted[0] - 1e-12,
-                "{law:?}, {shape:?}: {accepted:?}"
-            );
+            let is_no_worse = accepted[2] > accepted[0] - 1e-12;
+            assert!(is_no_worse, "{law:?}, {shape:?}: {accepted:?}");
             if shape.len() == 1 {
                 assert!((accepted[1] - accepted[4]).abs() < 1e-9, "{accepted:?}");
             }
@@ -296,56 +276,39 @@ fn wide_trees_of_strata_keep_the_law_too() {
             traversal,
             levels: &[FOUR, ONE],
         };
-        let case = Case {
-            seed: 11,
-            size: 4,
-            shape: &[3, 1],
-            rule,
-        };
-        case.accepted();
-        let case = Case {
-            seed: 12,
-            size: 3,
-            shape: &[2, 2],
-            rule,
-        };
-        case.accepted();
+        for (seed, size, shape) in [(11, 4, &[3, 1]), (12, 3, &[2, 2])] {
+            let case = Case {
+                seed,
+                size,
+                shape,
+                rule,
+            };
+            case.accepted();
+        }
     }
 }
 
 #[test]
 fn one_draft_of_a_stratum_is_drawn_in_token_order() {
     // Sure: 3. The cut of the rest goes through 1.
-    let row = [0.2_f32, 0.2, 0.2, 0.4];
-    for (coins, wanted) in [
-        ([0.0, 0.0], [3, 0, 1]),
-        ([0.7, 0.1], [3, 1, 2]),
-        ([0.5, 0.4], [3, 0, 1]),
-        ([0.5, 0.6], [3, 0, 2]),
-    ] {
-        assert_eq!(
-            draft(&row, 0, Law::Stratified, 3, &coins).unwrap(),
-            wanted,
-            "{coins:?}"
-        );
+    let row = &[0.2_f32, 0.2, 0.2, 0.4][..];
+    let few = &[0.0, 0.4, 0.6][..];
+    let cases: [(_, Law, &[f64], &[u32]); 8] = [
+        (row, Law::Stratified, &[0.0, 0.0], &[3, 0, 1]),
+        (row, Law::Stratified, &[0.7, 0.1], &[3, 1, 2]),
+        (row, Law::Stratified, &[0.5, 0.4], &[3, 0, 1]),
+        (row, Law::Stratified, &[0.5, 0.6], &[3, 0, 2]),
+        (row, Law::StratifiedIndependent, &[0.7, 0.1], &[3, 1, 1]),
+        (row, Law::WithReplacement, &[0.1, 0.999], &[0, 3]),
+        // Fewer tokens than drafts.
+        (few, Law::Stratified, &[], &[2, 1]),
+        (few, Law::Certain, &[], &[2, 1]),
+    ];
+    for (row, law, coins, wanted) in cases {
+        let drafts = if row.len() < 4 { 4 } else { wanted.len() };
+        let found = draft(row, 0, law, drafts, coins).unwrap();
+        assert_eq!(found, wanted, "{law:?} {coins:?}");
     }
-    assert_eq!(
-        draft(&row, 0, Law::StratifiedIndependent, 3, &[0.7, 0.1]).unwrap(),
-        [3, 1, 1]
-    );
-    assert_eq!(
-        draft(&row, 0, Law::WithReplacement, 2, &[0.1, 0.999]).unwrap(),
-        [0, 3]
-    );
-    // Fewer tokens than drafts.
-    assert_eq!(
-        draft(&[0.0, 0.4, 0.6], 0, Law::Stratified, 4, &[]).unwrap(),
-        [2, 1]
-    );
-    assert_eq!(
-        draft(&[0.0, 0.4, 0.6], 0, Law::Certain, 4, &[]).unwrap(),
-        [2, 1]
-    );
 }
 
 #[test]
@@ -376,9 +339,8 @@ fn what_is_no_round_is_refused_and_named() {
         p[3] = entry;
         let text = says(&p, &[1, 3], &[0, 0], &[0.5; 9]);
         assert!(text.starts_with(&format!("p: row 0 {wanted}")), "{text}");
-        let text = draft(&p[..4], 7, Law::WithReplacement, 1, &[0.5])
-            .unwrap_err()
-            .to_string();
+        let refused = draft(&p[..4], 7, Law::WithReplacement, 1, &[0.5]).unwrap_err();
+        let text = refused.to_string();
         assert!(text.starts_with(&format!("rows: row 7 {wanted}")), "{text}");
     }
     let apart = Tree {
@@ -390,8 +352,7 @@ fn what_is_no_round_is_refused_and_named() {
         traversal: true,
         levels: &[ONE],
     };
-    let text = verify(&[0.25; 16], &[0.25; 16], 4, apart, rule, &[0.5; 9])
-        .unwrap_err()
-        .to_string();
+    let refused = verify(&[0.25; 16], &[0.25; 16], 4, apart, rule, &[0.5; 9]).unwrap_err();
+    let text = refused.to_string();
     assert!(text.starts_with("parents: node 2 is apart"), "{text}");
 }

@@ -96,6 +96,17 @@ struct Offer {
     left: Option<Vec<f64>>,
 }
 
+impl Offer {
+    fn of_leaf(row: usize) -> Self {
+        Self {
+            row,
+            scale: 1.0,
+            start: 1.0,
+            left: None,
+        }
+    }
+}
+
 /// What an offer has for the draft of one part in a pass.
 struct Stake {
     part: usize,
@@ -245,11 +256,8 @@ impl Node {
     fn factors(&self, part: usize) -> Factors {
         let (mut other, mut same) = (1.0, 0.0);
         let onwards = |other: f64, same: f64, link: [[f64; 2]; 2]| {
-            let [[first, others], [again, besides]] = link;
-            (
-                other * first + same * again,
-                other * others + same * besides,
-            )
+            let step = |at: usize| other * link[0][at] + same * link[1][at];
+            (step(0), step(1))
         };
         for one in &self.parts[..part] {
             let (first, others) = onwards(other, same, one.link);
@@ -308,11 +316,8 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         node.laws = node.parts.iter().map(|_| None).collect();
         let is_whole = node.sure + node.parts.len() == n;
         let sure = mass.without().iter().copied().map(Some);
-        for (child, sure) in node
-            .children
-            .clone()
-            .zip(sure.chain(std::iter::repeat(None)))
-        {
+        let sure = sure.chain(std::iter::repeat(None));
+        for (child, sure) in node.children.clone().zip(sure) {
             let token = self.tree.tokens[child];
             if !is_whole || sure.is_some_and(|sure| sure != token as usize) {
                 return Err(DecoderError::Draft(child, token));
@@ -357,6 +362,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         let child = node.children.start + node.sure + part;
         let id = self.tree.tokens[child];
         let token = id as usize;
+        let wrong = || DecoderError::Draft(child, id);
         let one = &node.parts[part];
         let mass = match (one.first, one.last) {
             (Some((first, mass)), _) if first == token => mass * factors[0],
@@ -364,26 +370,21 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             _ if one.inside.contains(&token) => {
                 let entry = self.q[offer.row * self.size + token];
                 if entry <= T::ZERO || self.sure(node).contains(&id) {
-                    let (node, token) = (child, id);
-                    return Err(DecoderError::Draft(node, token));
+                    return Err(wrong());
                 }
                 let law = node.laws[part].as_ref();
                 let fresh = || entry.into() * one.scale;
                 factors[1] * law.map_or_else(fresh, |law| law[token - one.inside.start])
             }
-            _ => {
-                let (node, token) = (child, id);
-                return Err(DecoderError::Draft(node, token));
-            }
+            _ => return Err(wrong()),
         };
-        let give = passes(level, mass, self.left(offer, token));
         Ok(Stake {
             part,
             child,
             level,
             factors,
             mass,
-            give,
+            give: passes(level, mass, self.left(offer, token)),
         })
     }
 
@@ -429,22 +430,17 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             law.clear();
             law.resize(inside.len(), 0.0);
         }
-        let mut ends: Vec<usize> = self.tree.tokens[node.children.start..][..node.sure]
-            .iter()
+        let sure = self.tree.tokens[node.children.start..][..node.sure].iter();
+        let sure = sure
             .map(|&token| token as usize)
-            .filter(|token| inside.contains(token))
-            .map(|token| token - inside.start)
-            .collect();
+            .filter(|token| inside.contains(token));
+        let mut ends: Vec<usize> = sure.map(|token| token - inside.start).collect();
         ends.sort_unstable();
         ends.push(inside.len());
         let entries = &self.q[row..][inside];
         let (mut from, mut middle) = (0, 0.0);
         for to in ends {
-            let law = if keep {
-                &mut law[from..to]
-            } else {
-                &mut [][..]
-            };
+            let law = if keep { &mut law[from..to] } else { &mut [] };
             let (entries, left) = (&entries[from..to], &mut left[from..to]);
             middle += fresh(sweep, entries, part.scale, left, law);
             from = to + 1;
@@ -457,18 +453,14 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
     fn drawn(&mut self, offer: &Offer, without: &[u32]) -> Result<usize, DecoderError> {
         if let Some(left) = &offer.left {
             let mut mass = Mass::of(left);
-            without
-                .iter()
-                .for_each(|&token| mass.leave_out(token as usize));
+            mass.leave_out_all(without);
             if mass.total() > 0.0 {
                 return self.chance.draw(&mass)?.ok_or_else(nothing);
             }
         }
         let p = self.row(self.p, offer.row);
         let mut mass = Mass::checked(p, "p", offer.row)?;
-        without
-            .iter()
-            .for_each(|&token| mass.leave_out(token as usize));
+        mass.leave_out_all(without);
         if mass.total() <= 0.0 {
             mass = Mass::of(p);
         }
@@ -483,13 +475,9 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         }
         let Some(mut node) = self.take(row)? else {
             let is_kept = row == 0 || self.chance.keeps(row - 1, w)?;
-            let leaf = Offer {
-                row,
-                scale: 1.0,
-                start: 1.0,
-                left: None,
-            };
-            return is_kept.then(|| self.drawn(&leaf, &[])).transpose();
+            return is_kept
+                .then(|| self.drawn(&Offer::of_leaf(row), &[]))
+                .transpose();
         };
         let mut offer = self.begin(&node, row, w)?;
         let levels = self.levels(node.depth);
@@ -497,11 +485,8 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
             let more = again || pass + 1 < levels.len();
             for turn in 0..node.parts.len() {
                 let stake = self.stake(&node, &offer, turn, level)?;
-                let weight = if stake.give > 0.0 {
-                    stake.give / stake.mass
-                } else {
-                    0.0
-                };
+                let share = stake.give / stake.mass;
+                let weight = if stake.give > 0.0 { share } else { 0.0 };
                 if let Some(token) = self.offer(stake.child + 1, weight, more)? {
                     self.path.push(stake.child);
                     self.end(node, offer);
@@ -541,13 +526,7 @@ impl<'a, T: Entry, C: Chance> Round<'a, T, C> {
         let mut row = 0;
         'down: loop {
             let Some(mut node) = self.take(row)? else {
-                let leaf = Offer {
-                    row,
-                    scale: 1.0,
-                    start: 1.0,
-                    left: None,
-                };
-                return self.drawn(&leaf, &[]);
+                return self.drawn(&Offer::of_leaf(row), &[]);
             };
             let mut offer = self.begin(&node, row, 1.0)?;
             let levels = self.levels(node.depth);

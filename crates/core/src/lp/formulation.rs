@@ -12,7 +12,7 @@
 //! (membership), Hu et al. eq. 10 to 13 (dual).
 
 use super::{Direction, LinearProgram, Masses, Relation, Row};
-use crate::scheme::DraftScheme;
+use crate::scheme::{DraftScheme, Probability};
 
 /// The tuples of positive probability and their probabilities, in `f64`.
 #[derive(Clone, Debug)]
@@ -27,11 +27,7 @@ impl TupleLaw {
     /// All tuples of a scheme, those with the same tokens in the same order
     /// once; see [`DraftScheme::tuple_count`] for how many.
     pub fn of(scheme: &dyn DraftScheme) -> Self {
-        let (mut tuples, mut probabilities) = (Vec::new(), Vec::new());
-        scheme.for_each_tuple(&mut |tuple, probability| {
-            tuples.push(tuple.to_vec());
-            probabilities.push(probability);
-        });
+        let (tuples, probabilities) = f64::listed(scheme);
         Self {
             tuples,
             probabilities,
@@ -64,29 +60,27 @@ pub fn full(target: &[f64], law: &TupleLaw) -> LinearProgram {
         objective[token * tuples + index] = 1.0;
     }
     let heaviest = (0..target.len()).max_by(|&a, &b| target[a].total_cmp(&target[b]));
-    let mut rows = Vec::with_capacity(target.len() + tuples);
-    for (token, &mass) in target.iter().enumerate() {
-        if Some(token) != heaviest {
-            let terms = (0..tuples)
-                .map(|index| (token * tuples + index, 1.0))
-                .collect();
-            rows.push(Row {
-                terms,
-                relation: Relation::Equal,
-                bound: mass,
-            });
-        }
+    let vocab = target.len();
+    let of_token = |token: usize| (0..tuples).map(move |index| token * tuples + index);
+    let of_tuple = |index: usize| (0..vocab).map(move |token| token * tuples + index);
+    let others = (0..vocab).filter(|&token| Some(token) != heaviest);
+    let of_tokens = others.map(|token| equal(of_token(token), target[token]));
+    let of_tuples = law.probabilities.iter().enumerate();
+    let of_tuples = of_tuples.map(|(index, &mass)| equal(of_tuple(index), mass));
+    most(objective, of_tokens.chain(of_tuples).collect())
+}
+
+/// The row of a sum of variables.
+fn equal(variables: impl Iterator<Item = usize>, bound: f64) -> Row {
+    Row {
+        terms: variables.map(|variable| (variable, 1.0)).collect(),
+        relation: Relation::Equal,
+        bound,
     }
-    for (index, &mass) in law.probabilities.iter().enumerate() {
-        let terms = (0..target.len())
-            .map(|token| (token * tuples + index, 1.0))
-            .collect();
-        rows.push(Row {
-            terms,
-            relation: Relation::Equal,
-            bound: mass,
-        });
-    }
+}
+
+/// The largest of an objective over masses.
+fn most(objective: Vec<f64>, rows: Vec<Row>) -> LinearProgram {
     LinearProgram {
         direction: Direction::Maximise,
         masses: Masses::Bounds,
@@ -100,29 +94,18 @@ pub fn full(target: &[f64], law: &TupleLaw) -> LinearProgram {
 /// Rows: V for the tokens, then one a tuple.
 pub fn membership(target: &[f64], law: &TupleLaw) -> (LinearProgram, Vec<(usize, usize)>) {
     let pairs = law.memberships();
-    let mut rows: Vec<Row> = target
-        .iter()
-        .chain(&law.probabilities)
-        .map(|&bound| Row {
-            terms: Vec::new(),
-            relation: Relation::AtMost,
-            bound,
-        })
-        .collect();
+    let bounds = target.iter().chain(&law.probabilities);
+    let rows = bounds.map(|&bound| Row {
+        terms: Vec::new(),
+        relation: Relation::AtMost,
+        bound,
+    });
+    let mut rows: Vec<Row> = rows.collect();
     for (variable, &(index, token)) in pairs.iter().enumerate() {
         rows[token].terms.push((variable, 1.0));
         rows[target.len() + index].terms.push((variable, 1.0));
     }
-    let objective = vec![1.0; pairs.len()];
-    (
-        LinearProgram {
-            direction: Direction::Maximise,
-            masses: Masses::Bounds,
-            objective,
-            rows,
-        },
-        pairs,
-    )
+    (most(vec![1.0; pairs.len()], rows), pairs)
 }
 
 /// The dual program: variables `y[0..V]`, then `z` one a tuple.
@@ -132,19 +115,16 @@ pub fn membership(target: &[f64], law: &TupleLaw) -> (LinearProgram, Vec<(usize,
 /// indicator of an optimal subset H. Bounds are 1, not probabilities.
 pub fn dual(target: &[f64], law: &TupleLaw) -> LinearProgram {
     let objective = target.iter().chain(&law.probabilities).copied().collect();
-    let rows = law
-        .memberships()
-        .into_iter()
-        .map(|(index, token)| Row {
-            terms: vec![(token, 1.0), (target.len() + index, 1.0)],
-            relation: Relation::AtLeast,
-            bound: 1.0,
-        })
-        .collect();
+    let rows = law.memberships().into_iter();
+    let rows = rows.map(|(index, token)| Row {
+        terms: vec![(token, 1.0), (target.len() + index, 1.0)],
+        relation: Relation::AtLeast,
+        bound: 1.0,
+    });
     LinearProgram {
         direction: Direction::Minimise,
         masses: Masses::Objective,
         objective,
-        rows,
+        rows: rows.collect(),
     }
 }

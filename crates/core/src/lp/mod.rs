@@ -104,12 +104,8 @@ impl LinearProgram {
 
     /// The objective at a point, summed in double-double.
     pub fn objective_at(&self, point: &[f64]) -> f64 {
-        specgap_number::distribution::compensated_sum(
-            self.objective
-                .iter()
-                .zip(point)
-                .map(|(coefficient, x)| coefficient * x),
-        )
+        let terms = self.objective.iter().zip(point).map(|(c, x)| c * x);
+        specgap_number::distribution::compensated_sum(terms)
     }
 }
 

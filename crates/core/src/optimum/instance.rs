@@ -9,6 +9,7 @@ use crate::scheme::{SetFamily, SetLaw};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
+use std::ops::{AddAssign, SubAssign};
 
 /// An integer that flows are made of.
 pub trait Capacity: Clone + Ord + Debug + Send + Sync {
@@ -24,25 +25,11 @@ pub trait Capacity: Clone + Ord + Debug + Send + Sync {
     fn to_big(&self) -> BigUint;
 }
 
-impl Capacity for u128 {
-    fn nil() -> Self {
-        0
-    }
-    fn is_nil(&self) -> bool {
-        *self == 0
-    }
-    fn gain(&mut self, other: &Self) {
-        *self += other;
-    }
-    fn lose(&mut self, other: &Self) {
-        *self -= other;
-    }
-    fn to_big(&self) -> BigUint {
-        BigUint::from(*self)
-    }
-}
-
-impl Capacity for BigUint {
+impl<C> Capacity for C
+where
+    C: Clone + Ord + Debug + Send + Sync + Zero + Into<BigUint>,
+    C: for<'a> AddAssign<&'a C> + for<'a> SubAssign<&'a C>,
+{
     fn nil() -> Self {
         Zero::zero()
     }
@@ -56,7 +43,7 @@ impl Capacity for BigUint {
         *self -= other;
     }
     fn to_big(&self) -> BigUint {
-        self.clone()
+        self.clone().into()
     }
 }
 
@@ -99,6 +86,18 @@ const MOST_MASS: f64 = 1.0 + 1e-9;
 /// Exact capacities must fit this many bits to be held in `u128`.
 const NATIVE_BITS: u64 = 126;
 
+impl<C> Instance<C> {
+    fn unrounded(sets: SetFamily, supply: Vec<C>, demand: Vec<C>, total: BigUint) -> Self {
+        Self {
+            sets,
+            supply,
+            demand,
+            total,
+            rounding: Rounding::None,
+        }
+    }
+}
+
 impl ScaledInstance {
     /// The problem in exact integers.
     ///
@@ -111,42 +110,33 @@ impl ScaledInstance {
         let mut supply: Vec<BigUint> = law.weights.iter().map(|w| w * &target.total).collect();
         let mut demand: Vec<BigUint> = target.weights.iter().map(|w| w * &law.total).collect();
         let mut total = &law.total * &target.total;
-        let divisor = supply
-            .iter()
-            .chain(&demand)
-            .fold(BigUint::zero(), |divisor, value| {
-                num_integer::Integer::gcd(&divisor, value)
-            });
+        let all = supply.iter().chain(&demand);
+        let divisor = all.fold(BigUint::zero(), |divisor, value| {
+            num_integer::Integer::gcd(&divisor, value)
+        });
         if divisor > BigUint::from(1u32) {
             for value in supply.iter_mut().chain(&mut demand) {
                 *value /= &divisor;
             }
             total /= &divisor;
         }
-        let rounding = Rounding::None;
-        if total.bits() <= NATIVE_BITS {
-            let native = |values: &[BigUint]| -> Vec<u128> {
+        let (sets, native) = (law.sets, total.bits() <= NATIVE_BITS);
+        if native {
+            let native = |values: Vec<BigUint>| -> Vec<u128> {
+                let values = values.iter();
                 values
-                    .iter()
                     .map(|value| value.to_u128().unwrap_or(u128::MAX))
                     .collect()
             };
-            let (supply, demand) = (native(&supply), native(&demand));
-            return Self::Native(Instance {
-                sets: law.sets,
-                supply,
-                demand,
+            Self::Native(Instance::unrounded(
+                sets,
+                native(supply),
+                native(demand),
                 total,
-                rounding,
-            });
+            ))
+        } else {
+            Self::Big(Instance::unrounded(sets, supply, demand, total))
         }
-        Self::Big(Instance {
-            sets: law.sets,
-            supply,
-            demand,
-            total,
-            rounding,
-        })
     }
 
     /// The problem with capacities rounded down to multiples of 2^-120, from
@@ -167,17 +157,13 @@ impl ScaledInstance {
 fn on_grid(law: SetLaw, row: &[f64]) -> Instance<u128> {
     let is_law = law.relative_error.is_finite()
         && (law.probabilities.iter()).all(|mass| (0.0..=MOST_MASS).contains(mass));
-    let supply: Vec<u128> = law
-        .probabilities
-        .iter()
-        .map(|&mass| if is_law { to_grid(mass) } else { 0 })
-        .collect();
+    let masses = law.probabilities.iter();
+    let supply = masses.map(|&mass| if is_law { to_grid(mass) } else { 0 });
+    let supply: Vec<u128> = supply.collect();
     let demand = row.iter().map(|&mass| to_grid(mass)).collect();
     let entries = supply.len() as f64 + row.len() as f64;
-    let relative = law
-        .relative_error
-        .max(specgap_number::distribution::PROBABILITY_RELATIVE_ERROR)
-        * 1.01;
+    let least = specgap_number::distribution::PROBABILITY_RELATIVE_ERROR;
+    let relative = law.relative_error.max(least) * 1.01;
     // What leaves the range of f64 is nothing beside the grid.
     let lost = entries * 2f64.powi(-GRID_BITS);
     Instance {
@@ -185,17 +171,10 @@ fn on_grid(law: SetLaw, row: &[f64]) -> Instance<u128> {
         supply,
         demand,
         total: BigUint::from(1u32) << GRID_BITS.unsigned_abs(),
-        rounding: if is_law {
-            Rounding::Grid {
-                feasible_share: 1.0 - relative,
-                // Both marginals are off by at most `relative` of total mass 1.
-                absolute_error: 2.0 * relative + lost,
-            }
-        } else {
-            Rounding::Grid {
-                feasible_share: 0.0,
-                absolute_error: 1.0,
-            }
+        rounding: Rounding::Grid {
+            feasible_share: if is_law { 1.0 - relative } else { 0.0 },
+            // Both marginals are off by at most `relative` of total mass 1.
+            absolute_error: if is_law { 2.0 * relative + lost } else { 1.0 },
         },
     }
 }
@@ -208,8 +187,9 @@ fn exact_costs(problem: &Problem) -> [f64; 3] {
     let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
     let operations = scheme.set_law_cost();
     // Sequential draws add fractions, and reducing one is quadratic in its bits.
+    let each = (bits / 64.0).powi(2);
     let reducing = if scheme.adds_fractions() {
-        operations * (bits / 64.0).powi(2)
+        operations * each
     } else {
         0.0
     };
@@ -225,9 +205,8 @@ fn to_grid(mass: f64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimum::enumeration;
     use crate::optimum::flow::SolvedFlow;
-    use crate::optimum::row_of_bits;
+    use crate::optimum::{enumeration, iid, row_of_bits};
     use crate::scheme::{WithReplacement, WithoutReplacement};
     use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
 
@@ -235,8 +214,7 @@ mod tests {
     #[test]
     fn where_all_is_accepted_no_set_is_named() {
         let row = [0.5, 0.25, 0.25];
-        let law = WithReplacement::new(Draft::new(&row).unwrap(), 1);
-        let problem = Problem::new("same", Target::new(&row).unwrap(), law).unwrap();
+        let problem = iid(&row, &row, 1);
         let ScaledInstance::Native(instance) = ScaledInstance::exact(&problem) else {
             panic!("small numbers");
         };
@@ -248,9 +226,8 @@ mod tests {
     /// Masses on a grid of 2^-120, and what that and rounding may be off by in all.
     #[test]
     fn rounded_instances_say_how_far_they_are_off() {
-        let law = WithReplacement::new(Draft::new(&[0.5, 0.25, 0.125, 0.125]).unwrap(), 2);
-        let target = Target::new(&[0.0625, 0.1875, 0.25, 0.5]).unwrap();
-        let problem = Problem::new("grid", target, law).unwrap();
+        let (p, q) = ([0.0625, 0.1875, 0.25, 0.5], [0.5, 0.25, 0.125, 0.125]);
+        let problem = iid(&p, &q, 2);
         let instance = ScaledInstance::rounded(&problem);
         assert_eq!(instance.total, BigUint::from(1u32) << 120);
         assert_eq!(instance.supply[0], 1 << 118);
@@ -330,25 +307,15 @@ mod tests {
     #[test]
     fn sizes_of_plans_by_hand() {
         use crate::optimum::flow::plan_size;
-        let problem = |row: &[f64], law: std::sync::Arc<dyn crate::scheme::DraftScheme>| {
-            Problem::from_law("sizes", Target::new(row).unwrap(), law).unwrap()
-        };
         let quarter = [0.25; 4];
-        let three = WithReplacement::new(Draft::new(&quarter).unwrap(), 3);
-        assert_eq!(
-            plan_size(&problem(&quarter, std::sync::Arc::new(three))),
-            14.0 * 3.0
-        );
-        let five = WithReplacement::new(Draft::new(&quarter).unwrap(), 5);
-        assert_eq!(
-            plan_size(&problem(&quarter, std::sync::Arc::new(five))),
-            15.0 * 4.0
-        );
+        assert_eq!(plan_size(&iid(&quarter, &quarter, 3)), 14.0 * 3.0);
+        assert_eq!(plan_size(&iid(&quarter, &quarter, 5)), 15.0 * 4.0);
         // 64 k 2^k for each of the sets of k of 12 tokens: 64 * 24 * 3^11.
         let flat = [1.0 / 12.0; 12];
         let many = vec![Draft::new(&flat).unwrap(); 64];
         let many = crate::scheme::Product::new(many).unwrap();
-        let size = plan_size(&problem(&flat, std::sync::Arc::new(many)));
+        let target = Target::new(&flat).unwrap();
+        let size = plan_size(&Problem::new("sizes", target, many).unwrap());
         let expected = 64.0 * 24.0 * 177_147.0 / 500.0;
         assert!((size / expected - 1.0).abs() < 1e-12, "{size} {expected}");
     }
@@ -395,9 +362,7 @@ mod tests {
             let mut row = flat(vocab);
             row[0] -= 2f64.powi(-bits);
             row[1] += 2f64.powi(-bits);
-            let target = Target::new(&flat(vocab)).unwrap();
-            let law = WithReplacement::new(Draft::new(&row).unwrap(), drafts);
-            ScaledInstance::exact_is_affordable(&Problem::new("many", target, law).unwrap())
+            ScaledInstance::exact_is_affordable(&iid(&flat(vocab), &row, drafts))
         };
         // 64 tokens: sets of 4 of them are 679,120, times 4 and 206 bits: 5.6e8.
         assert!(affordable(64, 3, 55));
@@ -405,9 +370,7 @@ mod tests {
         assert!(affordable(64, 4, 10));
         // Bits of p count as those of q: 2 V times 990 and 60.
         for (vocab, expected) in [(150_000, true), (220_000, false)] {
-            let target = Target::new(&row_of_bits(vocab, 0, 1000)).unwrap();
-            let law = WithReplacement::new(Draft::new(&flat(vocab)).unwrap(), 1);
-            let problem = Problem::new("long", target, law).unwrap();
+            let problem = iid(&row_of_bits(vocab, 0, 1000), &flat(vocab), 1);
             assert_eq!(ScaledInstance::exact_is_affordable(&problem), expected);
         }
     }

@@ -36,6 +36,14 @@ pub struct Optimum {
     pub note: Option<String>,
 }
 
+/// A problem of i.i.d. drafts.
+#[cfg(test)]
+pub(crate) fn iid(p: &[f64], q: &[f64], drafts: usize) -> crate::problem::Problem {
+    use specgap_number::distribution::{Draft, Target};
+    let law = crate::scheme::WithReplacement::new(Draft::new(q).unwrap(), drafts);
+    crate::problem::Problem::new("small", Target::new(p).unwrap(), law).unwrap()
+}
+
 /// Fractions as they are written.
 #[cfg(test)]
 pub(crate) fn fractions(texts: &[&str]) -> Vec<specgap_number::distribution::Rational> {
@@ -49,4 +57,13 @@ pub(crate) fn row_of_bits(vocab: usize, light: usize, bits: i32) -> Vec<f64> {
     let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
     row[light] = 2f64.powi(-bits);
     row
+}
+
+/// The next number below `below` of a stream that is the same on every machine.
+#[cfg(test)]
+pub(crate) fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
+    (*state >> 33) % below
 }

@@ -183,7 +183,7 @@ fn prefix(order: &[usize], length: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimum::fractions;
+    use crate::optimum::{fractions, iid};
     use crate::scheme::{
         Composed, Composition, DraftScheme, Draws, WithReplacement, WithoutReplacement,
     };
@@ -267,9 +267,7 @@ mod tests {
     /// From the first ratio below 2^-1000 on nothing is known of the order.
     #[test]
     fn ratios_that_may_be_in_a_wrong_order_bound_nothing() {
-        let target = Target::new(&[0.25, 0.5, 0.25]).unwrap();
-        let law = WithReplacement::new(Draft::new(&[1.0, 1e-303, 0.0]).unwrap(), 2);
-        let problem = Problem::new("tiny", target, law).unwrap();
+        let problem = iid(&[0.25, 0.5, 0.25], &[1.0, 1e-303, 0.0], 2);
         let found = enclosed(&problem).unwrap();
         // H = {0} has P - Q = 1/4 - 1, and no set that holds it has less.
         assert!((found.rate.value() - 0.25).abs() < 1e-15);
@@ -283,9 +281,8 @@ mod tests {
     /// A token of next to no mass in either row has a ratio like any other.
     #[test]
     fn tokens_of_little_mass_are_in_their_order() {
-        let target = Target::new(&[0.25, 1e-160, 0.75]).unwrap();
-        let law = WithReplacement::new(Draft::new(&[0.5, 1e-160, 0.5]).unwrap(), 2);
-        let found = enclosed(&Problem::new("light", target, law).unwrap()).unwrap();
+        let problem = iid(&[0.25, 1e-160, 0.75], &[0.5, 1e-160, 0.5], 2);
+        let found = enclosed(&problem).unwrap();
         // Both first tokens have a ratio above that of the last.
         assert_eq!(found.rate.value(), 1.0);
         assert!(found.rate.lower() > 1.0 - 1e-14, "{:?}", found.rate);

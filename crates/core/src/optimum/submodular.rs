@@ -12,6 +12,7 @@ use super::Optimum;
 use super::costs::are_within;
 use super::ratio_scan::float_order;
 use crate::problem::Problem;
+use crate::scheme::Score;
 use num_traits::{One, Zero};
 use specgap_number::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, round_down, round_up,
@@ -140,21 +141,19 @@ impl<'a> Search<'a> {
         let Some(scores) = problem.scheme().scores() else {
             return Self::new(problem, best);
         };
-        let rows: Vec<Vec<f64>> = scores
-            .distinct
-            .iter()
-            .map(|score| (0..vocab).map(|token| score.weight(token)).collect())
-            .collect();
+        let row = |score: &Score<'_>| (0..vocab).map(|token| score.weight(token)).collect();
+        let rows: Vec<Vec<f64>> = scores.distinct.iter().map(row).collect();
         let mut least = f64::INFINITY;
         let mut tried = |search: &mut Self, weights: &[f64]| {
-            let mixed: Vec<f64> = (0..vocab)
-                .map(|token| match scores.forced.binary_search(&token) {
-                    Ok(_) => f64::INFINITY,
-                    Err(_) => (rows.iter().zip(weights))
-                        .map(|(row, by)| row[token] * by)
-                        .sum(),
-                })
-                .collect();
+            let mixed = |token| match scores.forced.binary_search(&token) {
+                Ok(_) => f64::INFINITY,
+                Err(_) => rows
+                    .iter()
+                    .zip(weights)
+                    .map(|(row, by)| row[token] * by)
+                    .sum(),
+            };
+            let mixed: Vec<f64> = (0..vocab).map(mixed).collect();
             let mut order = float_order(target, &mixed);
             order.extend((0..vocab).filter(|&token| !(target[token] > 0.0 || mixed[token] > 0.0)));
             search.base(&order);
@@ -166,17 +165,14 @@ impl<'a> Search<'a> {
             improved
         };
         for alone in 0..rows.len() {
-            let weights: Vec<f64> = (0..rows.len())
-                .map(|j| f64::from(u8::from(j == alone)))
-                .collect();
+            let mut weights = vec![0.0; rows.len()];
+            weights[alone] = 1.0;
             tried(&mut search, &weights);
         }
         for _ in 0..WEIGHINGS {
             let mass = |row: &Vec<f64>| search.upper.1.iter().map(|&token| row[token]).sum::<f64>();
-            let weights: Vec<f64> = rows
-                .iter()
-                .map(|row| mass(row).max(1e-12).recip())
-                .collect();
+            let weights = rows.iter().map(|row| mass(row).max(1e-12).recip());
+            let weights: Vec<f64> = weights.collect();
             if !tried(&mut search, &weights) {
                 break;
             }
@@ -231,11 +227,8 @@ impl<'a> Search<'a> {
     }
 
     fn push(&mut self, order: Order, base: Vec<f64>) {
-        let mut row: Vec<f64> = self
-            .bases
-            .iter()
-            .map(|(_, other)| dot(other, &base))
-            .collect();
+        let others = self.bases.iter();
+        let mut row: Vec<f64> = others.map(|(_, other)| dot(other, &base)).collect();
         for (known, &product) in self.gram.iter_mut().zip(&row) {
             known.push(product);
         }
@@ -297,12 +290,8 @@ impl<'a> Search<'a> {
             *share /= total;
         }
         for (token, x) in self.point.iter_mut().enumerate() {
-            *x = compensated_sum(
-                self.bases
-                    .iter()
-                    .zip(&self.shares)
-                    .map(|((_, base), share)| base[token] * share),
-            );
+            let bases = self.bases.iter().zip(&self.shares);
+            *x = compensated_sum(bases.map(|((_, base), share)| base[token] * share));
         }
         self.note_lower();
         true
@@ -314,16 +303,11 @@ impl<'a> Search<'a> {
     /// pivot has to be looked for.
     fn affine_minimiser(&self) -> Option<Vec<f64>> {
         let size = self.bases.len();
-        let mut rows: Vec<Vec<f64>> = self
-            .gram
-            .iter()
-            .map(|row| {
-                row.iter()
-                    .map(|product| 1.0 + product)
-                    .chain([1.0])
-                    .collect()
-            })
-            .collect();
+        let row = |row: &Vec<f64>| -> Vec<f64> {
+            let shifted = row.iter().map(|product| 1.0 + product);
+            shifted.chain([1.0]).collect()
+        };
+        let mut rows: Vec<Vec<f64>> = self.gram.iter().map(row).collect();
         for column in 0..size {
             if rows[column][column] < 1e-14 {
                 return None;
@@ -343,8 +327,8 @@ impl<'a> Search<'a> {
             solution[i] = (rows[i][size] - known) / rows[i][i];
         }
         let total: f64 = solution.iter().sum();
-        (total.is_finite() && total != 0.0)
-            .then(|| solution.iter().map(|value| value / total).collect())
+        let is_usable = total.is_finite() && total != 0.0;
+        is_usable.then(|| solution.iter().map(|value| value / total).collect())
     }
 
     /// Bits of the entries of all orders, and of all sets.
@@ -380,11 +364,8 @@ impl<'a> Search<'a> {
             let scan_error = scheme.prefix_scan(&(0..self.problem.vocab()).collect::<Vec<_>>());
             let error = scan_error.absolute_error + PROBABILITY_RELATIVE_ERROR + f64::EPSILON;
             let slack = 3.0 * error * self.problem.vocab() as f64;
-            Known::rate(
-                1.0 + self.upper.0,
-                1.0 + self.lower.0 - slack,
-                1.0 + self.upper.0 + error,
-            )
+            let value = 1.0 + self.upper.0;
+            Known::rate(value, 1.0 + self.lower.0 - slack, value + error)
         };
         let note = Some(format!(
             "duality gap {:.1e}; orders along which Q was scanned: {}",
@@ -404,31 +385,22 @@ impl<'a> Search<'a> {
 
     fn exact_lower(&self) -> Rational {
         let target = self.problem.target().exact();
-        let shares: Vec<Rational> = self
-            .lower
-            .2
-            .iter()
-            .map(|&s| exact_value(s.max(0.0)).unwrap_or_default())
-            .collect();
+        let exact = |share: &f64| exact_value(share.max(0.0)).unwrap_or_default();
+        let shares: Vec<Rational> = self.lower.2.iter().map(exact).collect();
         let total: Rational = shares.iter().sum();
         let mut gained = vec![Rational::zero(); self.problem.vocab()];
         for (order, share) in self.lower.1.iter().zip(&shares) {
             let mut before = self.problem.scheme().nothing_exact();
-            for (&token, inside) in order
-                .iter()
-                .zip(self.problem.scheme().prefix_scan_exact(order))
-            {
+            let along = self.problem.scheme().prefix_scan_exact(order);
+            for (&token, inside) in order.iter().zip(along) {
                 gained[token] += (&inside - before) * share;
                 before = inside;
             }
         }
-        gained
-            .into_iter()
-            .enumerate()
-            .map(|(token, gained)| target.probability(token) - gained / &total)
-            .filter(|x| *x < Rational::zero())
-            .sum::<Rational>()
-            - self.problem.scheme().nothing_exact()
+        let gained = gained.into_iter().enumerate();
+        let each = gained.map(|(token, gained)| target.probability(token) - gained / &total);
+        let negative: Rational = each.filter(|x| *x < Rational::zero()).sum();
+        negative - self.problem.scheme().nothing_exact()
     }
 }
 
@@ -460,10 +432,9 @@ fn retain<T>(entries: &mut Vec<T>, keep: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimum::flow;
-    use crate::optimum::row_of_bits;
+    use crate::optimum::{flow, iid, row_of_bits};
     use crate::scheme::tests::normalised;
-    use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product, WithReplacement};
+    use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product};
     use specgap_number::distribution::{Draft, Target};
     use std::sync::Arc;
 
@@ -509,8 +480,7 @@ mod tests {
 
     #[test]
     fn shares_that_are_none_are_refused() {
-        let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25]).unwrap(), 2);
-        let problem = Problem::new("two", Target::new(&[0.5, 0.5]).unwrap(), scheme).unwrap();
+        let problem = iid(&[0.5, 0.5], &[0.75, 0.25], 2);
         let search = || Search::new(&problem, vec![0, 1]);
         assert!(search().certificate().is_some());
         for shares in [vec![f64::NAN], vec![f64::INFINITY], vec![0.0], vec![]] {
@@ -535,12 +505,10 @@ mod tests {
             (130, 4, false),
         ] {
             let row = row_of_bits(vocab, 0, 1000);
-            let target = Target::new(&row).unwrap();
-            let scheme = WithReplacement::new(Draft::new(&row).unwrap(), 1);
-            let bits = 2.0 * target.exact_bits() as f64;
+            let problem = iid(&row, &row, 1);
+            let bits = 2.0 * problem.target().exact_bits() as f64;
             let work = bits * (vocab * orders) as f64 / EXACT_LIMITS[0];
             assert!((work - 1.0).abs() < 0.1, "{work}");
-            let problem = Problem::new("light", target, scheme).unwrap();
             let mut search = Search::new(&problem, (0..problem.vocab()).collect());
             search.lower.1 = vec![search.lower.1[0].clone(); orders];
             search.lower.2 = vec![1.0 / orders as f64; orders];
@@ -550,11 +518,6 @@ mod tests {
         }
     }
 
-    fn small(target: [f64; 3], draft: [f64; 3]) -> Problem {
-        let law = WithReplacement::new(Draft::new(&draft).unwrap(), 2);
-        Problem::new("three", Target::new(&target).unwrap(), law).unwrap()
-    }
-
     /// No step is begun that would end beyond the limit, and what is known by then is told.
     #[test]
     fn searches_end_where_their_work_does() {
@@ -562,8 +525,7 @@ mod tests {
             let whole = (0..10).map(|token| (token * factor % 11 + 1) as f64);
             normalised(&whole.collect::<Vec<f64>>())
         };
-        let law = WithReplacement::new(Draft::new(&row(3)).unwrap(), 2);
-        let problem = Problem::new("ten", Target::new(&row(5)).unwrap(), law).unwrap();
+        let problem = iid(&row(5), &row(3), 2);
         let scans = |limit: f64| {
             let found = solve_within(&problem, limit).unwrap();
             let note = found.note.unwrap();
@@ -618,7 +580,7 @@ mod tests {
     /// search is over.
     #[test]
     fn a_step_to_nowhere_is_none() {
-        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
+        let problem = iid(&[0.25, 0.25, 0.5], &[0.5, 0.25, 0.25], 2);
         let mut search = Search::new(&problem, (0..problem.vocab()).collect());
         let point = search.point.clone();
         let mut order = vec![0, 1, 2];
@@ -640,9 +602,7 @@ mod tests {
                 let raw = (0..32u64).map(|i| ((i * i * step + i * seed) % 61 + 1) as f64);
                 normalised(&raw.collect::<Vec<f64>>())
             };
-            let target = Target::new(&row(7)).unwrap();
-            let scheme = WithReplacement::new(Draft::new(&row(11)).unwrap(), 6);
-            let problem = Problem::new("many sets", target, scheme).unwrap();
+            let problem = iid(&row(7), &row(11), 6);
             let truth = crate::optimum::ratio_scan::solve(&problem).unwrap().rate;
             assert!(truth.width() < 1e-9 && truth.upper() < 0.99, "{truth:?}");
             let mut search = Search::new(&problem, (0..problem.vocab()).collect());

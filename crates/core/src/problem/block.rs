@@ -105,19 +105,14 @@ impl<D: Deref<Target = Distribution>> Conditionals<D> {
         let conditionals = Self { rows: parsed };
         let mut layer = vec![Vec::new()];
         for _ in 0..needed {
-            let mut next = Vec::new();
-            for prefix in layer {
-                if conditionals.get(&prefix).is_none() {
-                    let prefix = write_prefix(&prefix);
-                    return Err(BlockProblemError::Missing(field, prefix, needed));
-                }
-                for token in 0..vocab {
-                    let mut longer: Vec<u32> = prefix.clone();
-                    longer.push(specgap_number::distribution::token_id(token));
-                    next.push(longer);
-                }
+            if let Some(prefix) = layer
+                .iter()
+                .find(|prefix| conditionals.get(prefix).is_none())
+            {
+                let prefix = write_prefix(prefix);
+                return Err(BlockProblemError::Missing(field, prefix, needed));
             }
-            layer = next;
+            layer = one_longer(&layer, vocab);
         }
         Ok(conditionals)
     }
@@ -135,12 +130,18 @@ fn parse_prefix(text: &str, vocab: usize) -> Option<Vec<u32>> {
         .collect()
 }
 
-fn write_prefix(prefix: &[u32]) -> String {
-    prefix
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(" ")
+pub(super) fn write_prefix(prefix: &[u32]) -> String {
+    let words: Vec<String> = prefix.iter().map(u32::to_string).collect();
+    words.join(" ")
+}
+
+/// Each of these prefixes with each token behind it.
+fn one_longer(prefixes: &[Vec<u32>], vocab: usize) -> Vec<Vec<u32>> {
+    let longer = prefixes.iter().flat_map(|prefix| {
+        let tokens = 0..token_id(vocab);
+        tokens.map(move |token| [prefix.as_slice(), &[token]].concat())
+    });
+    longer.collect()
 }
 
 /// Tells whether a tree is neither empty nor enormous.
@@ -256,19 +257,15 @@ impl BlockProblem {
         fits(vocab, length)?;
         let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
         let mut layer: Vec<Vec<u32>> = vec![Vec::new()];
-        for _ in 0..=length {
+        for depth in 0..=length {
             for prefix in &layer {
                 let (p, q) = rows(prefix);
                 target.extend(p.map(|row| (write_prefix(prefix), row)));
                 draft.extend(q.map(|row| (write_prefix(prefix), row)));
             }
-            let shorter = layer.iter().filter(|prefix| prefix.len() < length);
-            layer = shorter
-                .flat_map(|prefix| {
-                    let tokens = 0..token_id(vocab);
-                    tokens.map(move |token| [prefix.as_slice(), &[token]].concat())
-                })
-                .collect();
+            if depth < length {
+                layer = one_longer(&layer, vocab);
+            }
         }
         Self::new(name.to_owned(), vocab, length, 1, target, draft, None)
     }

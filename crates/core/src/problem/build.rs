@@ -1,8 +1,9 @@
 //! From the fields of a problem file to a problem, or to what is wrong with them.
 
+use super::block::write_prefix;
 use super::composed::composition;
 use super::entries::{
-    distribution, in_range, missing, needed, out_of_range, rational, refuse, same_length,
+    distribution, each, in_range, missing, needed, out_of_range, rational, refuse, same_length,
     unexpected, wrong_number,
 };
 use super::{
@@ -105,24 +106,17 @@ fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
             }
         }
     });
-    let words = |tuple: &[u32]| {
-        let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
-        words.join(" ")
-    };
     if let Some(tuple) = outputs.keys().find(|tuple| !lengths.contains(&tuple.len())) {
         let drawn: Vec<String> = lengths.iter().map(ToString::to_string).collect();
-        let message = format!(
-            "lists {} drafts; {} are drawn at a time",
-            tuple.len(),
-            drawn.join(" or ")
-        );
-        let field = format!("rule.outputs.\"{}\"", words(tuple));
+        let (listed, drawn) = (tuple.len(), drawn.join(" or "));
+        let message = format!("lists {listed} drafts; {drawn} are drawn at a time");
+        let field = format!("rule.outputs.\"{}\"", write_prefix(tuple));
         return Err(refused(&field, message));
     }
     match absent {
         None => Ok(Rule { name, outputs }),
         Some(tuple) => {
-            let words = words(&tuple);
+            let words = write_prefix(&tuple);
             let message = format!("has no row \"{words}\", and these drafts can be drawn");
             Err(refused("rule.outputs", message))
         }
@@ -175,15 +169,10 @@ fn build_scheme(
                 let wanted = format!("{drafts}, the number of drafts");
                 return Err(wrong_number(field, rows.len(), wanted));
             }
-            let rows = rows
-                .iter()
-                .enumerate()
-                .map(|(index, row)| {
-                    let field = format!("draft.qs[{index}]");
-                    same_vocab(&field, row.len())?;
-                    distribution(&field, row, Draft::new, Draft::from_rationals)
-                })
-                .collect::<Result<Vec<_>, _>>()?;
+            let rows = each("draft.qs", &rows, |field, row| {
+                same_vocab(field, row.len())?;
+                distribution(field, row, Draft::new, Draft::from_rationals)
+            })?;
             make(rows).ok_or(FieldError::Empty("draft.qs".to_owned()))
         }
         MadeOf::Tuples(make) => {

@@ -1,10 +1,10 @@
 //! From `draft.law` of a problem file to what a law is composed of.
 
 use super::entries::{
-    distribution, in_range, missing, needed, out_of_range, rational, same_length, unexpected,
-    wrong_number,
+    distribution, each, in_range, missing, needed, of_tokens, out_of_range, rational, same_length,
+    unexpected, wrong_number,
 };
-use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
+use super::{FieldError, MAX_DRAFTS};
 use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
 use specgap_number::distribution::{Draft, Rational, format_rational};
 use specgap_tables::{LawTable, Number};
@@ -81,11 +81,14 @@ fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composit
         return Err(unexpected(format!("{field}.{other}"), cure));
     }
     match name {
-        "fixed" => Ok(Composition::Fixed(tokens(
-            table.tokens,
-            &format!("{field}.tokens"),
-            around.vocab,
-        )?)),
+        "fixed" => {
+            let name = format!("{field}.tokens");
+            Ok(Composition::Fixed(tokens(
+                table.tokens,
+                &name,
+                around.vocab,
+            )?))
+        }
         "poisson" => {
             let name = format!("{field}.chances");
             let chances = needed(table.chances, name.clone(), "give each token's chance")?;
@@ -225,10 +228,9 @@ fn parts(
     if of.is_empty() {
         return Err(FieldError::Empty(format!("{field}.of")));
     }
-    of.into_iter()
-        .enumerate()
-        .map(|(index, table)| part(table, &format!("{field}.of[{index}]"), inside))
-        .collect()
+    each(&format!("{field}.of"), of, |field, table| {
+        part(table, field, inside)
+    })
 }
 
 fn one_part(
@@ -258,26 +260,12 @@ fn tokens_or_none(
     vocab: usize,
 ) -> Result<Vec<usize>, FieldError> {
     let list = list.unwrap_or_default();
-    if list.len() > MAX_VOCAB {
-        let field = format!("number of entries of {field}");
-        let limit = format!("0..={MAX_VOCAB}");
-        return Err(out_of_range(field, list.len(), limit));
-    }
-    list.iter()
-        .enumerate()
-        .map(|(index, &token)| {
-            in_range(
-                &format!("{field}[{index}]"),
-                token,
-                0,
-                vocab.saturating_sub(1),
-            )
-        })
-        .collect()
+    of_tokens(field, list.len(), 0)?;
+    each(field, list, |field, &token| {
+        in_range(field, token, 0, vocab.saturating_sub(1))
+    })
 }
 
 fn rationals(field: &str, numbers: &[Number]) -> Result<Vec<Rational>, FieldError> {
-    (numbers.iter().enumerate())
-        .map(|(index, number)| rational(&format!("{field}[{index}]"), number))
-        .collect()
+    each(field, numbers, rational)
 }

@@ -72,14 +72,38 @@ pub(super) fn same_length(
     Err(wrong_number(field, entries, format!("{wanted}, {number}")))
 }
 
+/// Refuses a list that is longer than any vocabulary, `fewest` entries being enough.
+pub(super) fn of_tokens(field: &str, entries: usize, fewest: usize) -> Result<(), FieldError> {
+    if entries <= MAX_VOCAB {
+        return Ok(());
+    }
+    let field = format!("number of entries of {field}");
+    Err(out_of_range(
+        field,
+        entries,
+        format!("{fewest}..={MAX_VOCAB}"),
+    ))
+}
+
+/// Reads the entries of a list, each by the name of its field.
+pub(super) fn each<T, U>(
+    field: &str,
+    list: impl IntoIterator<Item = T>,
+    one: impl Fn(&str, T) -> Result<U, FieldError>,
+) -> Result<Vec<U>, FieldError> {
+    let list = list.into_iter().enumerate();
+    list.map(|(index, entry)| one(&format!("{field}[{index}]"), entry))
+        .collect()
+}
+
 pub(super) fn in_range(
     field: &str,
     value: i64,
     low: usize,
     high: usize,
 ) -> Result<usize, FieldError> {
-    usize::try_from(value)
-        .ok()
+    let whole = usize::try_from(value).ok();
+    whole
         .filter(|value| (low..=high).contains(value))
         .ok_or_else(|| match low == high {
             true => wrong_number(field, value, low.to_string()),
@@ -104,34 +128,20 @@ pub(super) fn distribution<D>(
     rationals: impl Fn(Vec<Rational>) -> Result<D, DistributionError>,
 ) -> Result<D, FieldError> {
     let wrong = |source| FieldError::Distribution(field.to_owned(), source);
-    if numbers.len() > MAX_VOCAB {
-        let field = format!("number of entries of {field}");
-        let limit = format!("1..={MAX_VOCAB}");
-        return Err(out_of_range(field, numbers.len(), limit));
-    }
-    if let Some(row) = numbers
-        .iter()
-        .map(|number| match number {
-            Number::Float(value) => Some(*value),
-            Number::Text(_) => None,
-        })
-        .collect::<Option<Vec<f64>>>()
-    {
+    of_tokens(field, numbers.len(), 1)?;
+    let float = |number: &Number| match number {
+        Number::Float(value) => Some(*value),
+        Number::Text(_) => None,
+    };
+    if let Some(row) = numbers.iter().map(float).collect::<Option<Vec<f64>>>() {
         return floats(&row).map_err(wrong);
     }
-    let row = numbers
-        .iter()
-        .enumerate()
-        .map(|(index, number)| match number.rational() {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => {
-                let Number::Float(value) = *number else {
-                    return Ok(Rational::default());
-                };
-                Err(wrong(DistributionError::NotFinite(index, value)))
-            }
-            Err(source) => Err(FieldError::Value(format!("{field}: entry {index}"), source)),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    rationals(row).map_err(wrong)
+    let exact = |(index, number): (usize, &Number)| match (number.rational(), number) {
+        (Ok(Some(value)), _) => Ok(value),
+        (Ok(None), Number::Float(value)) => Err(wrong(DistributionError::NotFinite(index, *value))),
+        (Ok(None), Number::Text(_)) => Ok(Rational::default()),
+        (Err(source), _) => Err(FieldError::Value(format!("{field}: entry {index}"), source)),
+    };
+    let row: Result<_, _> = numbers.iter().enumerate().map(exact).collect();
+    rationals(row?).map_err(wrong)
 }

@@ -4,6 +4,7 @@
 //! The numbers are functions of the text so far. They do not depend on where its rounds began or
 //! on what was drafted.
 
+use super::several::starts_along;
 use super::survival::scaled;
 use num_bigint::BigUint;
 use specgap_number::number::Number;
@@ -313,8 +314,8 @@ impl<T: Number> BlockCarry<T> {
         for ([drafted, kept], share) in self.ages.iter_mut().zip(&shares) {
             *drafted = scaled(drafted, &ratio);
             if !T::EXACT {
-                *drafted =
-                    drafted.smaller(&T::fraction(&(BigUint::from(1u32) << 332u32), &1u32.into()));
+                let most = BigUint::from(1u32) << 332u32;
+                *drafted = drafted.smaller(&T::fraction(&most, &1u32.into()));
             }
             *kept = if p.is_nil() { T::zero() } else { share.over(p) };
             // Rounding alone can bring it above.
@@ -409,48 +410,36 @@ impl<T: Number> GivenOut<T> {
 /// assert_eq!(carried_block_starts(&rows, 2), [1.0, 0.5, 0.5]);
 /// ```
 pub fn carried_block_starts<T: Number>(rows: &[(&[T], &[T], usize)], most: usize) -> Vec<T> {
-    let Some((_, drafted)) = rows.split_last() else {
-        return Vec::new();
-    };
     let mut carry = BlockCarry::new(most);
-    let mut starts = vec![T::one()];
-    for &(p, q, token) in drafted {
+    starts_along(rows, |&(p, q, token)| {
         carry.pass(Some((p, q)), token);
-        starts.push(carry.start().clone());
-    }
-    starts
+        carry.start().clone()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::draw;
     use crate::rounds::carried_starts;
     use specgap_number::distribution::Rational;
 
     /// Rows of three tokens with zeros among them, and tokens of the text.
     fn texts() -> Vec<Vec<[Vec<Rational>; 2]>> {
         let mut state = 11_u64;
-        let mut next = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut next = |below: u64| draw(&mut state, below);
         let mut row = || -> Vec<Rational> {
             let weights: Vec<u64> = (0..3).map(|_| next(5)).collect();
             let total = weights.iter().sum::<u64>().max(1);
-            let mut row: Vec<Rational> = weights
-                .iter()
-                .map(|&weight| Rational::new(weight.into(), total.into()))
-                .collect();
+            let share = |&weight: &u64| Rational::new(weight.into(), total.into());
+            let mut row: Vec<Rational> = weights.iter().map(share).collect();
             if weights.iter().all(|&weight| weight == 0) {
                 row[0] = Rational::one();
             }
             row
         };
-        (0..40)
-            .map(|_| (0..7).map(|_| [row(), row()]).collect())
-            .collect()
+        let mut text = || (0..7).map(|_| [row(), row()]).collect();
+        (0..40).map(|_| text()).collect()
     }
 
     /// A token of positive p.
@@ -505,10 +494,9 @@ mod tests {
             let text: Vec<(&[Rational], &[Rational], usize)> = places
                 .map(|(place, [p, q])| (&p[..], &q[..], token(p, place)))
                 .collect();
-            let ratios: Vec<Rational> = text
-                .iter()
-                .map(|(p, q, token)| q[*token].over(&p[*token]))
-                .collect();
+            let ratio =
+                |(p, q, token): &(&[Rational], &[Rational], usize)| q[*token].over(&p[*token]);
+            let ratios: Vec<Rational> = text.iter().map(ratio).collect();
             assert_eq!(carried_block_starts(&text, 1), carried_starts(&ratios, 1));
             assert_eq!(carried_block_starts(&text, 0), vec![Rational::one(); 7]);
         }

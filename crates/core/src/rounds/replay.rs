@@ -375,6 +375,7 @@ impl<P: DraftLength + ?Sized> DraftLength for &P {
 mod tests {
     use super::super::{ByStart, Lengths, Schedule, Stop, StopBy, Survival};
     use super::*;
+    use crate::optimum::draw;
     use specgap_number::distribution::Rational;
 
     /// Accepts everything, so that lengths alone decide.
@@ -409,13 +410,8 @@ mod tests {
 
     fn assert_alike(one: &Replay<f64>, other: &Replay<f64>) {
         let numbers = |of: &Replay<f64>| {
-            [
-                &of.starts[..],
-                &of.rounds,
-                &of.seen,
-                &[of.calls, of.stopped],
-            ]
-            .concat()
+            let sums = [of.calls, of.stopped];
+            [&of.starts[..], &of.rounds, &of.seen, &sums].concat()
         };
         let (one, other) = (numbers(one), numbers(other));
         assert_eq!(one.len(), other.len());
@@ -466,12 +462,7 @@ mod tests {
     #[test]
     fn policies_side_by_side_are_the_law_of_all_rounds() {
         let mut state = 3_u64;
-        let mut next = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut next = |below: u64| draw(&mut state, below);
         for tokens in [0, 1, 2, 5, 8] {
             let number = |number: u64| Rational::from_integer(number.into());
             let ratios: Vec<Rational> = (0..tokens)

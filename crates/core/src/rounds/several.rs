@@ -39,13 +39,9 @@ use std::collections::VecDeque;
 /// assert_eq!(fewest_starts(&[0.5, 0.5, 9.0], 2), [1.0, 0.5, 0.5]);
 /// ```
 pub fn fewest_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
-    let Some((_, drafted)) = ratios.split_last() else {
-        return Vec::new();
-    };
-    let mut starts = vec![T::one()];
     // By age: the drafts that stand at the next token, as a share of its p.
     let mut offered = VecDeque::from([T::one()]);
-    for ratio in drafted {
+    starts_along(ratios, |ratio| {
         offered.truncate(most);
         let mut supply = T::zero();
         for share in &mut offered {
@@ -54,9 +50,17 @@ pub fn fewest_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
         }
         let start = T::one().excess_over(&supply);
         offered.push_front(start.clone());
-        starts.push(start);
-    }
-    starts
+        start
+    })
+}
+
+/// A round starts in front of a text, and behind each token but the last with what `pass` says.
+pub(super) fn starts_along<E, T: Number>(text: &[E], pass: impl FnMut(&E) -> T) -> Vec<T> {
+    let Some((_, drafted)) = text.split_last() else {
+        return Vec::new();
+    };
+    let first = std::iter::once(T::one());
+    first.chain(drafted.iter().map(pass)).collect()
 }
 
 /// The sum of [`fewest_starts`]: along texts of the target, on average the least number of
@@ -188,33 +192,24 @@ pub fn fewest_calls_between(ratios: &[[f64; 2]], most: Option<usize>) -> [f64; 2
 /// assert_eq!(carried_starts(&[0.5, 1.5, 1.0], 1), [1.0, 0.5, 0.25]);
 /// ```
 pub fn carried_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
-    let Some((_, drafted)) = ratios.split_last() else {
-        return Vec::new();
-    };
     let mut carry = Carry::new(most);
-    let mut starts = vec![T::one()];
-    for ratio in drafted {
+    starts_along(ratios, |ratio| {
         carry.pass(ratio);
-        starts.push(carry.start().clone());
-    }
-    starts
+        carry.start().clone()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::draw;
     use crate::rounds::{ChainRule, FixedLength, oracle_calls_to_the_end, replay};
     use specgap_number::distribution::Rational;
 
     /// Some fractions, without a generator of random numbers.
     fn texts() -> Vec<Vec<Rational>> {
         let mut state = 7_u64;
-        let mut next = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut next = |below: u64| draw(&mut state, below);
         (0..60)
             .map(|_| {
                 let tokens = next(9);

@@ -60,10 +60,8 @@ impl FromStr for ChainRule {
         let known = Self::all().find(|one| Some(one.rule()) == rule);
         known.ok_or_else(|| {
             let all: Vec<&str> = Self::all().map(Self::as_str).collect();
-            format!(
-                "{name} is no verifier of a chain; there are {}",
-                all.join(", ")
-            )
+            let all = all.join(", ");
+            format!("{name} is no verifier of a chain; there are {all}")
         })
     }
 }
@@ -177,20 +175,15 @@ impl<T: Number> Steps<T> {
 
 /// An expression, compiled for each rule's step.
 macro_rules! by_step {
+    (@$rule:ident, $step:ident => $result:expr) => {{
+        let $step = crate::rounds::survival::Steps::$rule;
+        $result
+    }};
     ($verifier:expr, $step:ident => $result:expr) => {
         match $verifier.kept() {
-            crate::rule::Kept::Tokens => {
-                let $step = crate::rounds::survival::Steps::token;
-                $result
-            }
-            crate::rule::Kept::Prefixes => {
-                let $step = crate::rounds::survival::Steps::prefix;
-                $result
-            }
-            crate::rule::Kept::MostPrefixes => {
-                let $step = crate::rounds::survival::Steps::most_prefixes;
-                $result
-            }
+            crate::rule::Kept::Tokens => by_step!(@token, $step => $result),
+            crate::rule::Kept::Prefixes => by_step!(@prefix, $step => $result),
+            crate::rule::Kept::MostPrefixes => by_step!(@most_prefixes, $step => $result),
         }
     };
 }

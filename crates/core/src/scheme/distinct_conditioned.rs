@@ -1,7 +1,7 @@
 //! Independent draws conditioned on being different.
 
 use super::combinations::{choose, falling_factorial, for_each_combination};
-use super::law::of_draft;
+use super::law::{of_draft, tuples_in_both};
 use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
@@ -107,11 +107,14 @@ impl DistinctConditioned {
         product.over(self.normaliser)
     }
 
-    fn tuples<M: Number>(&self, orders: &M, visit: &mut dyn FnMut(&[u32], &M), masses: Vec<M>) {
-        let mut index = 0;
+    fn tuples<M: Number>(&self, masses: Vec<M>, visit: &mut dyn FnMut(&[u32], &M)) {
+        let whole = |k: usize| M::fraction(&k.into(), &1u32.into());
+        let orders = (1..=self.draws).fold(M::one(), |product, k| product.times(&whole(k)));
+        let mut masses = masses.iter();
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
-            let share = masses[index].over(orders);
-            index += 1;
+            let share = masses
+                .next()
+                .map_or_else(M::zero, |mass| mass.over(&orders));
             permutations(subset, &mut |order| {
                 let tuple: Vec<u32> = order.iter().map(|&r| token_id(self.by_mass[r])).collect();
                 visit(&tuple, &share);
@@ -126,6 +129,12 @@ impl DistinctConditioned {
             sets.push(set_of(tokens));
         });
         sets
+    }
+
+    fn masses_exact(&self) -> Vec<Rational> {
+        let law = self.exact_set_law();
+        let each = law.weights.iter();
+        each.map(|weight| ratio(weight, &law.total)).collect()
     }
 
     fn masses(&self) -> Vec<f64> {
@@ -152,11 +161,7 @@ fn permutations(items: &[usize], visit: &mut dyn FnMut(&[usize])) {
             rest.insert(index, item);
         }
     }
-    descend(
-        &mut Vec::with_capacity(items.len()),
-        &mut items.to_vec(),
-        visit,
-    );
+    descend(&mut Vec::new(), &mut items.to_vec(), visit);
 }
 
 impl DraftScheme for DistinctConditioned {
@@ -165,38 +170,15 @@ impl DraftScheme for DistinctConditioned {
     fn tuple_count(&self) -> f64 {
         falling_factorial(self.by_mass.len(), self.draws)
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        let orders: f64 = (1..=self.draws).map(|k| k as f64).product();
-        self.tuples(
-            &orders,
-            &mut |tuple, mass| visit(tuple, *mass),
-            self.masses(),
-        );
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        let orders = (1..=self.draws as u64).fold(Rational::one(), |product, k| {
-            product * Rational::from_integer(k.into())
-        });
-        let law = self.exact_set_law();
-        let masses = law
-            .weights
-            .iter()
-            .map(|weight| ratio(weight, &law.total))
-            .collect();
-        self.tuples(&orders, visit, masses);
-    }
+    tuples_in_both!(self, tuples(self.masses(), self.masses_exact()));
     fn set_count(&self) -> f64 {
         choose(self.by_mass.len(), self.draws)
     }
 
     fn set_law(&self) -> SetLaw {
         let n = self.drafts as f64;
-        let relative_error = n * (n + 8.0) * f64::EPSILON;
-        SetLaw {
-            sets: self.sets(),
-            probabilities: self.masses(),
-            relative_error: self.proportions.vouched(relative_error),
-        }
+        let error = self.proportions.vouched(n * (n + 8.0) * f64::EPSILON);
+        SetLaw::of((self.sets(), self.masses()), error)
     }
 
     fn largest_checked_set(&self) -> usize {
@@ -211,18 +193,11 @@ impl DraftScheme for DistinctConditioned {
         let exact = self.draft.exact();
         let mut weights = Vec::new();
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
-            weights.push(
-                subset
-                    .iter()
-                    .map(|&r| &exact.weights[self.by_mass[r]])
-                    .product::<BigUint>(),
-            );
+            let each = subset.iter().map(|&r| &exact.weights[self.by_mass[r]]);
+            weights.push(each.product::<BigUint>());
         });
-        ExactSetLaw {
-            sets: self.sets(),
-            total: weights.iter().sum(),
-            weights,
-        }
+        let total = weights.iter().sum();
+        ExactSetLaw::of((self.sets(), weights), total)
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
@@ -262,11 +237,8 @@ impl DraftScheme for DistinctConditioned {
             return Rational::zero();
         }
         let exact = self.draft.exact();
-        let weight = set
-            .iter()
-            .map(|&token| &exact.weights[token as usize])
-            .product();
-        ratio(&weight, self.normaliser_exact())
+        let weights = set.iter().map(|&token| &exact.weights[token as usize]);
+        ratio(&weights.product(), self.normaliser_exact())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A list of tuples.
 
 use super::explicit_error::ExplicitError;
+use super::law::{along, of_draft};
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw, set_of,
 };
@@ -71,49 +72,32 @@ impl Explicit {
         merged.into_iter().unzip()
     }
 
-    fn scan<T: Clone>(
-        &self,
-        order: &[usize],
-        zero: T,
-        mut add: impl FnMut(&mut T, usize),
-    ) -> Vec<T> {
+    /// The sum over the tuples within each prefix of `order`, which `add` adds them to.
+    fn scan<T: Clone + Default>(&self, order: &[usize], add: impl Fn(&mut T, usize)) -> Vec<T> {
         let mut place = vec![usize::MAX; self.vocab];
         for (position, &token) in order.iter().enumerate() {
             place[token] = position;
         }
-        let mut completed: Vec<Vec<usize>> = vec![Vec::new(); order.len()];
+        let mut completed: Vec<Vec<usize>> = vec![Vec::new(); self.vocab];
         for (index, tuple) in self.tuples.iter().enumerate() {
             let last = tuple.iter().map(|&token| place[token as usize]).max();
             if let Some(last) = last.filter(|&last| last != usize::MAX) {
-                completed[last].push(index);
+                completed[order[last]].push(index);
             }
         }
-        let mut held = zero;
-        completed
-            .iter()
-            .map(|indices| {
-                for &index in indices {
-                    add(&mut held, index);
-                }
-                held.clone()
-            })
-            .collect()
+        let mut held = T::default();
+        along(order, |token| {
+            completed[token]
+                .iter()
+                .for_each(|&index| add(&mut held, index));
+            held.clone()
+        })
     }
 }
 
 impl DraftScheme for Explicit {
-    fn name(&self) -> SchemeName {
-        SchemeName::EXPLICIT
-    }
-    fn vocab(&self) -> usize {
-        self.vocab
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        None
-    }
+    of_draft!(self, SchemeName::EXPLICIT, self.vocab, self.drafts, None);
+
     fn tuple_count(&self) -> f64 {
         self.tuples.len() as f64
     }
@@ -131,11 +115,8 @@ impl DraftScheme for Explicit {
     fn set_law(&self) -> SetLaw {
         let row = self.law.probabilities();
         let (sets, sums) = self.merged(|sum: &mut TwoFloat, index| *sum += row[index]);
-        SetLaw {
-            sets,
-            probabilities: sums.into_iter().map(TwoFloat::value).collect(),
-            relative_error: 2.0 * f64::EPSILON,
-        }
+        let masses = sums.into_iter().map(TwoFloat::value).collect();
+        SetLaw::of((sets, masses), 2.0 * f64::EPSILON)
     }
 
     fn largest_checked_set(&self) -> usize {
@@ -149,35 +130,24 @@ impl DraftScheme for Explicit {
     fn exact_set_law(&self) -> ExactSetLaw {
         let exact = self.law.exact();
         let weight = |index: usize| &exact.weights[index];
-        let (sets, weights) = self.merged(|sum: &mut BigUint, index| *sum += weight(index));
-        ExactSetLaw {
-            sets,
-            weights,
-            total: exact.total.clone(),
-        }
+        let sets = self.merged(|sum: &mut BigUint, index| *sum += weight(index));
+        ExactSetLaw::of(sets, exact.total.clone())
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let row = self.law.probabilities();
-        let inside = self
-            .scan(order, TwoFloat::ZERO, |held, index| *held += row[index])
-            .into_iter()
-            .map(|held| held.value().min(1.0))
-            .collect();
+        let held = self.scan(order, |held: &mut TwoFloat, index| *held += row[index]);
         PrefixScan {
-            inside,
+            inside: held.into_iter().map(|held| held.value().min(1.0)).collect(),
             absolute_error: 3.0 * f64::EPSILON,
         }
     }
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         let exact = self.law.exact();
-        self.scan(order, BigUint::default(), |held, index| {
-            *held += &exact.weights[index]
-        })
-        .into_iter()
-        .map(|held| ratio(&held, &exact.total))
-        .collect()
+        let weight = |index: usize| &exact.weights[index];
+        let held = self.scan(order, |held: &mut BigUint, index| *held += weight(index));
+        held.iter().map(|held| ratio(held, &exact.total)).collect()
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

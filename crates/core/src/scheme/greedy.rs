@@ -1,6 +1,6 @@
 //! The top tokens, then one draw.
 
-use super::law::of_draft;
+use super::law::{along, of_draft};
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -76,15 +76,11 @@ impl Greedy {
     }
 
     fn candidates(&self) -> Vec<usize> {
+        let mut support = self.draft.support();
         let mut is_top = vec![false; self.draft.vocab()];
-        for &token in &self.top {
-            is_top[token] = true;
-        }
-        self.draft
-            .support()
-            .into_iter()
-            .filter(|&token| !is_top[token])
-            .collect()
+        self.top.iter().for_each(|&token| is_top[token] = true);
+        support.retain(|&token| !is_top[token]);
+        support
     }
 
     /// Weights of the last draft and their total; there is none for sure if the support is used up.
@@ -111,10 +107,8 @@ impl Greedy {
 
     /// The token that completes the top tokens to `set`.
     fn completing(&self, set: &[u32]) -> Option<usize> {
-        let mut others = set
-            .iter()
-            .map(|&t| t as usize)
-            .filter(|t| !self.top.contains(t));
+        let tokens = set.iter().map(|&token| token as usize);
+        let mut others = tokens.filter(|token| !self.top.contains(token));
         match (others.next(), others.next()) {
             (Some(last), None) if set.len() == self.top.len() + 1 => Some(last),
             _ => None,
@@ -154,11 +148,7 @@ impl DraftScheme for Greedy {
             sets.push(set_of(tuple.iter().copied()));
             probabilities.push(probability);
         });
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: 4.0 * f64::EPSILON,
-        }
+        SetLaw::of((sets, probabilities), 4.0 * f64::EPSILON)
     }
 
     fn largest_checked_set(&self) -> usize {
@@ -171,36 +161,24 @@ impl DraftScheme for Greedy {
 
     fn exact_set_law(&self) -> ExactSetLaw {
         let (weights, total) = self.last_exact();
-        let weights = weights.into_iter();
-        let (sets, weights) = weights
-            .map(|(last, weight)| (self.set(last), weight))
-            .unzip();
-        ExactSetLaw {
-            sets,
-            weights,
-            total,
-        }
+        let sets = weights
+            .into_iter()
+            .map(|(last, weight)| (self.set(last), weight));
+        ExactSetLaw::of(sets.unzip(), total)
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let used_up = self.candidates().is_empty();
         let (mut missing, mut held) = (self.top.len(), TwoFloat::ZERO);
-        let inside = order
-            .iter()
-            .map(|&token| {
-                missing -= usize::from(self.top.contains(&token));
-                held += self.last[token];
-                match (missing, used_up) {
-                    (0, true) => 1.0,
-                    (0, false) => held.value().min(1.0),
-                    _ => 0.0,
-                }
-            })
-            .collect();
-        PrefixScan {
-            inside,
-            absolute_error: 4.0 * f64::EPSILON,
-        }
+        PrefixScan::along(order, 4.0 * f64::EPSILON, |token| {
+            missing -= usize::from(self.top.contains(&token));
+            held += self.last[token];
+            match (missing, used_up) {
+                (0, true) => 1.0,
+                (0, false) => held.value().min(1.0),
+                _ => 0.0,
+            }
+        })
     }
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
@@ -213,18 +191,15 @@ impl DraftScheme for Greedy {
             }
         }
         let (mut missing, mut held) = (self.top.len(), BigUint::default());
-        order
-            .iter()
-            .map(|&token| {
-                missing -= usize::from(self.top.contains(&token));
-                held += &weight_of[token];
-                match (missing, used_up) {
-                    (0, true) => Rational::one(),
-                    (0, false) => ratio(&held, &total),
-                    _ => Rational::zero(),
-                }
-            })
-            .collect()
+        along(order, |token| {
+            missing -= usize::from(self.top.contains(&token));
+            held += &weight_of[token];
+            match (missing, used_up) {
+                (0, true) => Rational::one(),
+                (0, false) => ratio(&held, &total),
+                _ => Rational::zero(),
+            }
+        })
     }
 
     fn fixed_drafts(&self) -> Option<usize> {
@@ -243,11 +218,9 @@ impl DraftScheme for Greedy {
         match self.completing(set) {
             Some(last) => {
                 let top: BigUint = self.top.iter().map(|&token| &exact.weights[token]).sum();
-                let rest = &exact.total - top;
-                if rest == BigUint::default() {
-                    Rational::zero()
-                } else {
-                    ratio(&exact.weights[last], &rest)
+                match &exact.total - top {
+                    rest if rest == BigUint::default() => Rational::zero(),
+                    rest => ratio(&exact.weights[last], &rest),
                 }
             }
             None if self.is_whole_support(set) => Rational::one(),

@@ -1,6 +1,6 @@
 //! SpecHub's pairs.
 
-use super::law::of_draft;
+use super::law::{of_draft, tuples_in_both};
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetLaw,
@@ -68,36 +68,7 @@ impl DraftScheme for Hub {
         (2.0 * (self.draft.support().len() as f64 - 1.0)).max(1.0)
     }
 
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        let (row, hub) = (self.draft.probabilities(), token_id(self.hub));
-        let others = self.others();
-        if others.is_empty() {
-            visit(&[hub], 1.0);
-        }
-        for token in others {
-            visit(&[token_id(token), hub], row[token]);
-            // q(x)/(1-q(a)) is the star's last draw, summed without cancellation.
-            visit(
-                &[hub, token_id(token)],
-                row[self.hub] * self.star.last()[token],
-            );
-        }
-    }
-
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        let (exact, hub) = (self.draft.exact(), token_id(self.hub));
-        let rest = &exact.total - &exact.weights[self.hub];
-        let others = self.others();
-        if others.is_empty() {
-            visit(&[hub], &Rational::one());
-        }
-        for token in others {
-            let q = exact.probability(token);
-            visit(&[token_id(token), hub], &q);
-            let second = exact.probability(self.hub) * ratio(&exact.weights[token], &rest);
-            visit(&[hub, token_id(token)], &second);
-        }
-    }
+    tuples_in_both!(self, tuples(self.floats(), self.fractions()));
 
     fn set_count(&self) -> f64 {
         self.star.set_count()
@@ -126,19 +97,11 @@ impl DraftScheme for Hub {
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
-        let row = self.draft.probabilities();
-        self.pair_sum(set, row[self.hub], |token| {
-            (row[token], self.star.last()[token])
-        })
+        self.pair_sum(set, self.floats())
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        let exact = self.draft.exact();
-        let rest = &exact.total - &exact.weights[self.hub];
-        self.pair_sum(set, exact.probability(self.hub), |token| {
-            let last = ratio(&exact.weights[token], &rest);
-            (exact.probability(token), last)
-        })
+        self.pair_sum(set, self.fractions())
     }
 }
 
@@ -150,9 +113,46 @@ impl Hub {
         others
     }
 
+    /// q(x), and q(x)/(1 - q(a)), which is the star's last draw, summed without cancellation.
+    fn floats(&self) -> impl Fn(usize) -> (f64, f64) {
+        let (row, last) = (self.draft.probabilities(), self.star.last());
+        move |token| (row[token], last[token])
+    }
+
+    /// The same exactly.
+    fn fractions(&self) -> impl Fn(usize) -> (Rational, Rational) {
+        let exact = self.draft.exact();
+        let rest = &exact.total - &exact.weights[self.hub];
+        move |token| {
+            (
+                exact.probability(token),
+                ratio(&exact.weights[token], &rest),
+            )
+        }
+    }
+
+    /// All pairs, of what `masses` gives: q(x) and q(x)/(1 - q(a)).
+    fn tuples<M: Number>(
+        &self,
+        masses: impl Fn(usize) -> (M, M),
+        visit: &mut dyn FnMut(&[u32], &M),
+    ) {
+        let hub = token_id(self.hub);
+        let others = self.others();
+        if others.is_empty() {
+            return visit(&[hub], &M::one());
+        }
+        let (top, _) = masses(self.hub);
+        for token in others {
+            let (first, last) = masses(token);
+            visit(&[token_id(token), hub], &first);
+            visit(&[hub, token_id(token)], &top.times(&last));
+        }
+    }
+
     /// Sums the two pairs of one set straight from their definition: q(x) and
-    /// `q(a) q(x)/(1 - q(a))`; `masses` gives q(x) and q(x)/(1 - q(a)).
-    fn pair_sum<M: Number>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
+    /// `q(a) q(x)/(1 - q(a))`.
+    fn pair_sum<M: Number>(&self, set: &[u32], masses: impl Fn(usize) -> (M, M)) -> M {
         let mut others = set
             .iter()
             .map(|&token| token as usize)
@@ -160,6 +160,7 @@ impl Hub {
         match (others.next(), others.next(), set.len()) {
             (None, None, 1) if self.alone => M::one(),
             (Some(token), None, 2) if !self.alone => {
+                let (hub, _) = masses(self.hub);
                 let (mut sum, last) = masses(token);
                 sum.gain(&hub.times(&last));
                 sum

@@ -262,6 +262,21 @@ pub struct PrefixScan {
     pub absolute_error: f64,
 }
 
+impl PrefixScan {
+    /// Q behind each token of the order, as `step` says one after the other.
+    pub(super) fn along(order: &[usize], error: f64, step: impl FnMut(usize) -> f64) -> Self {
+        Self {
+            inside: along(order, step),
+            absolute_error: error,
+        }
+    }
+}
+
+/// What `step` says of each token of an order, one after the other.
+pub(super) fn along<M>(order: &[usize], step: impl FnMut(usize) -> M) -> Vec<M> {
+    order.iter().copied().map(step).collect()
+}
+
 /// Sets of more tokens than this are not evaluated one by one: that takes
 /// 2^size steps.
 pub const LARGEST_CHECKED_SET: usize = 20;
@@ -426,21 +441,87 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     }
 }
 
-/// Name, V, n and q of a law that draws from one q.
+/// An arithmetic in which laws have their probabilities: `f64`, or an exact [`Rational`].
+pub(crate) trait Probability: Number {
+    /// Visits every tuple of positive probability.
+    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self));
+    /// Visits every set of positive probability.
+    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self));
+    /// P(A(X) = `set`), from the definition.
+    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self;
+
+    /// All tuples of positive probability, with these.
+    fn listed(law: &dyn DraftScheme) -> (Vec<Vec<u32>>, Vec<Self>) {
+        let (mut tuples, mut masses) = (Vec::new(), Vec::new());
+        Self::tuples(law, &mut |tuple, mass| {
+            tuples.push(tuple.to_vec());
+            masses.push(mass.clone());
+        });
+        (tuples, masses)
+    }
+}
+
+impl Probability for f64 {
+    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self)) {
+        law.for_each_tuple(&mut |tuple, mass| visit(tuple, &mass));
+    }
+    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self)) {
+        let law = law.set_law();
+        for (set, &mass) in law.sets.iter().zip(&law.probabilities) {
+            visit(set, mass);
+        }
+    }
+    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self {
+        law.set_probability(set)
+    }
+}
+
+impl Probability for Rational {
+    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self)) {
+        law.for_each_tuple_exact(visit);
+    }
+    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self)) {
+        let law = law.exact_set_law();
+        for (set, weight) in law.sets.iter().zip(&law.weights) {
+            visit(set, Self::fraction(weight, &law.total));
+        }
+    }
+    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self {
+        law.set_probability_exact(set)
+    }
+}
+
+/// Name, V, n and q of a law, which is `None` where it does not draw from one alone.
 macro_rules! of_draft {
     ($law:ident, $name:expr, $drafts:expr) => {
+        of_draft!($law, $name, $law.draft.vocab(), $drafts, Some(&$law.draft));
+    };
+    ($law:ident, $name:expr, $vocab:expr, $drafts:expr, $draft:expr) => {
         fn name(&$law) -> SchemeName {
             $name
         }
         fn vocab(&$law) -> usize {
-            $law.draft.vocab()
+            $vocab
         }
         fn drafts(&$law) -> usize {
             $drafts
         }
         fn draft(&$law) -> Option<&Draft> {
-            Some(&$law.draft)
+            $draft
         }
     };
 }
 pub(super) use of_draft;
+
+/// Tuples in `f64` and exactly, by a method that visits them in either, given what it needs for that.
+macro_rules! tuples_in_both {
+    ($law:ident, $tuples:ident($($float:expr, $exact:expr)?)) => {
+        fn for_each_tuple(&$law, visit: &mut dyn FnMut(&[u32], f64)) {
+            $law.$tuples($($float,)? &mut |tuple, mass: &f64| visit(tuple, *mass));
+        }
+        fn for_each_tuple_exact(&$law, visit: &mut dyn FnMut(&[u32], &Rational)) {
+            $law.$tuples($($exact,)? visit);
+        }
+    };
+}
+pub(super) use tuples_in_both;

@@ -64,7 +64,7 @@ pub use without_replacement::WithoutReplacement;
 
 pub use combinations::choose;
 pub use engines::{drafted_by, engines_with};
-pub(crate) use law::likeliest;
+pub(crate) use law::{Probability, likeliest};
 use law::{only_likeliest, without};
 use set_law::set_of;
 pub(crate) use strata_rows::{given, limit, listed, ordered, passes};

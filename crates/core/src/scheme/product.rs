@@ -1,6 +1,7 @@
 //! Independent draws from different distributions.
 
 use super::combinations::{for_each_combination, over_subsets, surjection_cost};
+use super::law::{along, of_draft, tuples_in_both};
 use super::score::{Score, Scores, Term, proportional};
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
@@ -93,10 +94,8 @@ impl Product {
     /// The rows on the tokens of a set.
     fn restricted<W: Clone>(&self, set: &[u32], row: fn(&Draft) -> &[W]) -> Vec<Vec<W>> {
         let on_set = |draft: &Draft| {
-            let row = row(draft);
-            set.iter()
-                .map(|&token| row[token as usize].clone())
-                .collect()
+            let (row, tokens) = (row(draft), set.iter());
+            tokens.map(|&token| row[token as usize].clone()).collect()
         };
         self.rows.iter().map(on_set).collect()
     }
@@ -116,15 +115,11 @@ fn by_inclusion_exclusion(rows: &[Vec<BigUint>]) -> BigUint {
     let size = rows.first().map_or(0, Vec::len);
     let (mut plus, mut minus) = (BigUint::nil(), BigUint::nil());
     for mask in 0usize..1 << size {
-        let term: BigUint = rows
-            .iter()
-            .map(|row| {
-                (0..size)
-                    .filter(|i| mask >> i & 1 == 1)
-                    .map(|i| &row[i])
-                    .sum::<BigUint>()
-            })
-            .product();
+        let inside = |row: &Vec<BigUint>| -> BigUint {
+            let tokens = (0..size).filter(|i| mask >> i & 1 == 1);
+            tokens.map(|i| &row[i]).sum()
+        };
+        let term: BigUint = rows.iter().map(inside).product();
         let left_out = size - mask.count_ones() as usize;
         if left_out.is_multiple_of(2) {
             plus += term
@@ -136,29 +131,22 @@ fn by_inclusion_exclusion(rows: &[Vec<BigUint>]) -> BigUint {
 }
 
 impl DraftScheme for Product {
-    fn name(&self) -> SchemeName {
-        SchemeName::PRODUCT
-    }
-    fn vocab(&self) -> usize {
-        self.rows[0].vocab()
-    }
-    fn drafts(&self) -> usize {
-        self.rows.len()
-    }
-    fn draft(&self) -> Option<&Draft> {
+    of_draft!(
+        self,
+        SchemeName::PRODUCT,
+        self.rows[0].vocab(),
+        self.rows.len(),
         None
-    }
+    );
+
     fn independent_draft(&self, position: usize) -> Option<&Draft> {
         self.rows.get(position)
     }
     fn scores(&self) -> Option<Scores<'_>> {
+        let models = self.models.iter();
         Some(Scores {
             forced: Vec::new(),
-            distinct: self
-                .models
-                .iter()
-                .map(|&row| Score::Mass(&self.rows[row]))
-                .collect(),
+            distinct: models.map(|&row| Score::Mass(&self.rows[row])).collect(),
             polynomial: Some(vec![Term {
                 coefficient: Rational::one(),
                 powers: self.drawn.clone(),
@@ -167,29 +155,17 @@ impl DraftScheme for Product {
     }
 
     fn tuple_count(&self) -> f64 {
-        self.rows
-            .iter()
-            .map(|row| row.support().len() as f64)
-            .product()
+        let sizes = self.rows.iter().map(|row| row.support().len() as f64);
+        sizes.product()
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.tuples(&mut |tuple, mass: &f64| visit(tuple, *mass));
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        self.tuples(visit);
-    }
+    tuples_in_both!(self, tuples());
     fn set_count(&self) -> f64 {
         over_subsets(self.support.len(), self.rows.len(), |_| 1.0)
     }
 
     fn set_law(&self) -> SetLaw {
-        let (sets, probabilities) = self.sets(floats);
         let n = self.rows.len() as f64;
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: n * (n + 8.0) * f64::EPSILON,
-        }
+        SetLaw::of(self.sets(floats), n * (n + 8.0) * f64::EPSILON)
     }
 
     fn set_law_cost(&self) -> f64 {
@@ -204,47 +180,30 @@ impl DraftScheme for Product {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, weights) = self.sets(integers);
-        ExactSetLaw {
-            sets,
-            weights,
-            total: self.exact_total(),
-        }
+        ExactSetLaw::of(self.sets(integers), self.exact_total())
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let mut held = vec![TwoFloat::ZERO; self.rows.len()];
-        let inside = order
-            .iter()
-            .map(|&token| {
-                held.iter_mut()
-                    .zip(&self.rows)
-                    .map(|(sum, row)| {
-                        *sum += row.probabilities()[token];
-                        sum.value().min(1.0)
-                    })
-                    .product()
-            })
-            .collect();
-        let absolute_error = (3.0 * self.rows.len() as f64 + 2.0) * f64::EPSILON;
-        PrefixScan {
-            inside,
-            absolute_error,
-        }
+        let error = (3.0 * self.rows.len() as f64 + 2.0) * f64::EPSILON;
+        PrefixScan::along(order, error, |token| {
+            let each = held.iter_mut().zip(&self.rows).map(|(sum, row)| {
+                *sum += row.probabilities()[token];
+                sum.value().min(1.0)
+            });
+            each.product()
+        })
     }
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         let total = self.exact_total();
         let mut held = vec![BigUint::nil(); self.rows.len()];
-        order
-            .iter()
-            .map(|&token| {
-                for (sum, row) in held.iter_mut().zip(&self.rows) {
-                    *sum += &row.exact().weights[token];
-                }
-                ratio(&held.iter().product(), &total)
-            })
-            .collect()
+        along(order, |token| {
+            for (sum, row) in held.iter_mut().zip(&self.rows) {
+                *sum += &row.exact().weights[token];
+            }
+            ratio(&held.iter().product(), &total)
+        })
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

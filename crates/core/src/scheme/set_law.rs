@@ -95,14 +95,30 @@ pub struct ExactSetLaw {
     pub total: BigUint,
 }
 
+impl SetLaw {
+    /// Makes one from sets and their probabilities.
+    pub(super) fn of((sets, probabilities): (SetFamily, Vec<f64>), relative_error: f64) -> Self {
+        Self {
+            sets,
+            probabilities,
+            relative_error,
+        }
+    }
+}
+
 impl ExactSetLaw {
-    /// Makes one from exact probabilities that sum to one.
-    pub(crate) fn from_probabilities(sets: SetFamily, probabilities: &[Rational]) -> Self {
-        let (weights, total) = specgap_number::distribution::integer_weights(probabilities);
+    /// Makes one from sets and their weights.
+    pub(super) fn of((sets, weights): (SetFamily, Vec<BigUint>), total: BigUint) -> Self {
         Self {
             sets,
             weights,
             total,
         }
+    }
+
+    /// Makes one from exact probabilities that sum to one.
+    pub(super) fn from_probabilities((sets, masses): (SetFamily, Vec<Rational>)) -> Self {
+        let (weights, total) = specgap_number::distribution::integer_weights(&masses);
+        Self::of((sets, weights), total)
     }
 }

@@ -1,6 +1,6 @@
 //! Certain tokens, then one draw from each stratum of the rest.
 
-use super::law::of_draft;
+use super::law::{of_draft, tuples_in_both};
 use super::strata_rows::{limit, listed};
 use super::without_replacement::by_falling_mass;
 use super::{
@@ -273,10 +273,7 @@ impl Stratified {
             .iter()
             .flatten()
             .filter(|piece| piece.across_right);
-        over.count()
-            .min(1000)
-            .try_into()
-            .map_or(f64::INFINITY, |cuts| 2f64.powi(cuts))
+        2f64.powi(over.count().min(1000) as i32)
     }
 
     /// The strata in `f64`, each share the nearest to the exact one.
@@ -295,13 +292,15 @@ impl Stratified {
         certain.chain(draw.iter().copied()).collect()
     }
 
+    fn tuples<M: Number>(&self, strata: &Strata<M>, visit: &mut dyn FnMut(&[u32], &M)) {
+        strata.draws(&|_| true, &mut |draw, mass| visit(&self.tuple(draw), mass));
+    }
+
     fn merged<M: Number>(&self, strata: &Strata<M>) -> (SetFamily, Vec<M>) {
         let mut merged: BTreeMap<Vec<u32>, M> = BTreeMap::new();
-        strata.draws(&|_| true, &mut |draw, mass| {
-            merged
-                .entry(set_of(self.tuple(draw)))
-                .or_insert_with(M::zero)
-                .gain(mass);
+        self.tuples(strata, &mut |tuple, mass| {
+            let set = merged.entry(set_of(tuple.iter().copied()));
+            set.or_insert_with(M::zero).gain(mass);
         });
         merged.into_iter().unzip()
     }
@@ -404,27 +403,12 @@ impl DraftScheme for Stratified {
     of_draft!(self, straddling(self.straddle), self.drafts);
 
     fn tuple_count(&self) -> f64 {
-        self.pieces
-            .iter()
-            .map(|pieces| pieces.len() as f64)
-            .product()
+        self.pieces.iter().map(|own| own.len() as f64).product()
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        let mut visit = |draw: &[u32], mass: &f64| visit(&self.tuple(draw), *mass);
-        self.float.draws(&|_| true, &mut visit);
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        let mut visit = |draw: &[u32], mass: &Rational| visit(&self.tuple(draw), mass);
-        self.strata_exact().draws(&|_| true, &mut visit);
-    }
+    tuples_in_both!(self, tuples(&self.float, self.strata_exact()));
 
     fn set_law(&self) -> SetLaw {
-        let (sets, probabilities) = self.merged(&self.float);
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: self.set_probability_error(),
-        }
+        SetLaw::of(self.merged(&self.float), self.set_probability_error())
     }
 
     fn exact_bits(&self) -> f64 {
@@ -433,8 +417,7 @@ impl DraftScheme for Stratified {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, masses) = self.merged(self.strata_exact());
-        ExactSetLaw::from_probabilities(sets, &masses)
+        ExactSetLaw::from_probabilities(self.merged(self.strata_exact()))
     }
 
     fn adds_fractions(&self) -> bool {
@@ -464,31 +447,40 @@ impl DraftScheme for Stratified {
     }
 }
 
+/// What both kinds of strata have in the table of laws.
+macro_rules! of_strata {
+    ($straddle:expr) => {
+        Law {
+            made_of: MadeOf::OneDraft(|draft, drafts| {
+                Arc::new(Stratified::new(draft, drafts, $straddle))
+            }),
+            next_draft: Some(|row, before, weights| {
+                row.strata().next_draft($straddle, before, weights);
+            }),
+            on_row: Some(OnRow {
+                optimum: Question {
+                    full: |row, drafts| Ok(limit(row, drafts, $straddle)?.optimum),
+                    cut: |row, ask| Ok(listed(row, ask, $straddle)?.optimum),
+                },
+                status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
+                hits: None,
+            }),
+            child_by_child: true,
+            children: Some(Children::Strata($straddle)),
+            ..Law::NONE
+        }
+    };
+}
+
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.
 pub const LAW: Law = Law {
     name: "stratified",
     words: "certain tokens, then one draw from each stratum of the rest of q, none twice",
     inside: "0 unless H holds the certain tokens, else a chain over strata",
     distinct: true,
-    made_of: MadeOf::OneDraft(|draft, drafts| {
-        Arc::new(Stratified::new(draft, drafts, Straddle::Once))
-    }),
-    next_draft: Some(|row, before, weights| {
-        row.strata().next_draft(Straddle::Once, before, weights);
-    }),
-    on_row: Some(OnRow {
-        optimum: Question {
-            full: |row, drafts| Ok(limit(row, drafts, Straddle::Once)?.optimum),
-            cut: |row, ask| Ok(listed(row, ask, Straddle::Once)?.optimum),
-        },
-        status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
-        hits: None,
-    }),
     by_default: true,
-    child_by_child: true,
-    children: Some(Children::Strata(Straddle::Once)),
     hue: 7,
-    ..Law::NONE
+    ..of_strata!(Straddle::Once)
 };
 
 /// [`Stratified`] with independent strata, in the table of laws.
@@ -496,26 +488,9 @@ pub const INDEPENDENT: Law = Law {
     name: "stratified-independent",
     words: "certain tokens, then one draw from each stratum of the rest of q, independently",
     inside: "0 unless H holds the certain tokens, else the product of each stratum's share in H",
-    made_of: MadeOf::OneDraft(|draft, drafts| {
-        Arc::new(Stratified::new(draft, drafts, Straddle::Independent))
-    }),
-    next_draft: Some(|row, before, weights| {
-        row.strata()
-            .next_draft(Straddle::Independent, before, weights);
-    }),
-    on_row: Some(OnRow {
-        optimum: Question {
-            full: |row, drafts| Ok(limit(row, drafts, Straddle::Independent)?.optimum),
-            cut: |row, ask| Ok(listed(row, ask, Straddle::Independent)?.optimum),
-        },
-        status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
-        hits: None,
-    }),
     // Its numbers are those of `stratified` to a thousandth or two: named, not by default.
-    child_by_child: true,
-    children: Some(Children::Strata(Straddle::Independent)),
     hue: 8,
-    ..Law::NONE
+    ..of_strata!(Straddle::Independent)
 };
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! derivations of one law.
 
 use super::*;
+use num_traits::One;
 use num_traits::Signed;
-use num_traits::{One, Zero};
 use proptest::prelude::*;
 use specgap_number::distribution::{
     Draft, Rational, TupleProbabilities, exact_value, round_nearest,
@@ -18,31 +18,25 @@ pub(crate) fn normalised(raw: &[f64]) -> Vec<f64> {
 
 /// Every law of the table that has n drafts.
 pub(crate) fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftScheme>> {
-    let q = || Draft::new(&normalised(raw)).unwrap();
-    let rows: Vec<Draft> = (0..drafts)
-        .map(|j| Draft::new(&normalised(if j % 2 == 0 { raw } else { second })).unwrap())
-        .collect();
+    let row = |j: usize| law_row(if j.is_multiple_of(2) { raw } else { second });
+    let rows: Vec<Draft> = (0..drafts).map(row).collect();
     let vocab = raw.len() as u32;
-    let tuples: Vec<Vec<u32>> = (0..vocab)
-        .map(|start| {
-            (0..drafts as u32)
-                .map(|j| (start * 3 + j * j) % vocab)
-                .collect()
-        })
-        .collect();
+    let tuple = |start: u32| -> Vec<u32> {
+        let tokens = (0..drafts as u32).map(|j| (start * 3 + j * j) % vocab);
+        tokens.collect()
+    };
+    let tuples: Vec<Vec<u32>> = (0..vocab).map(tuple).collect();
     let law = TupleProbabilities::new(&normalised(second)).unwrap();
-    SchemeName::ALL
-        .into_iter()
-        .filter(|name| name.fits(drafts))
-        .map(|name| match name.entry().made_of {
-            MadeOf::OneDraft(make) => make(q(), drafts),
-            MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
-            MadeOf::Tuples(make) => make(raw.len(), drafts, tuples.clone(), law.clone()).unwrap(),
-            MadeOf::Parts(make) => {
-                make(raw.len(), a_composition(&rows[0], &law_row(second), drafts)).unwrap()
-            }
-        })
-        .collect()
+    let made = |name: SchemeName| match name.entry().made_of {
+        MadeOf::OneDraft(make) => make(law_row(raw), drafts),
+        MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
+        MadeOf::Tuples(make) => make(raw.len(), drafts, tuples.clone(), law.clone()).unwrap(),
+        MadeOf::Parts(make) => {
+            make(raw.len(), a_composition(&rows[0], &law_row(second), drafts)).unwrap()
+        }
+    };
+    let names = SchemeName::ALL.into_iter().filter(|name| name.fits(drafts));
+    names.map(made).collect()
 }
 
 fn law_row(raw: &[f64]) -> Draft {
@@ -94,11 +88,8 @@ fn every_law_is_built_by_its_entry() {
             assert_eq!(scheme.drafts(), drafts, "{}", scheme.name());
             names.push(scheme.name().as_str());
         }
-        let expected: Vec<&str> = SchemeName::ALL
-            .into_iter()
-            .filter(|name| name.fits(drafts))
-            .map(SchemeName::as_str)
-            .collect();
+        let all = SchemeName::ALL.into_iter().filter(|name| name.fits(drafts));
+        let expected: Vec<&str> = all.map(SchemeName::as_str).collect();
         assert_eq!(names, expected);
     }
     for name in SchemeName::ALL {
@@ -110,13 +101,11 @@ fn every_law_is_built_by_its_entry() {
     }
 }
 
-fn merged_tuples(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, Rational> {
-    let mut merged: BTreeMap<Vec<u32>, Rational> = BTreeMap::new();
-    scheme.for_each_tuple_exact(&mut |tuple, probability| {
-        let mut set = tuple.to_vec();
-        set.sort_unstable();
-        set.dedup();
-        *merged.entry(set).or_insert_with(Rational::zero) += probability;
+fn merged_tuples<M: Probability>(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, M> {
+    let mut merged: BTreeMap<Vec<u32>, M> = BTreeMap::new();
+    M::tuples(scheme, &mut |tuple, probability| {
+        let set = merged.entry(set_of(tuple.iter().copied()));
+        set.or_insert_with(M::zero).gain(probability);
     });
     merged
 }
@@ -139,9 +128,8 @@ fn check_counts(scheme: &dyn DraftScheme, merged: &BTreeMap<Vec<u32>, Rational>)
     assert!(bits.unwrap_or(0) as f64 <= enough, "{name}");
     let sets = || merged.keys();
     let in_all = |token: &&u32| sets().all(|set| set.contains(token));
-    let sure = sets()
-        .next()
-        .map_or(0, |set| set.iter().filter(in_all).count());
+    let first = sets().next().into_iter().flatten();
+    let sure = first.filter(in_all).count();
     let shortest = sets().map(Vec::len).min().unwrap_or(0);
     let fixed = scheme.fixed_drafts().unwrap_or(0).min(shortest);
     assert!(sure >= fixed, "{name}: {fixed} of {sure}");
@@ -154,35 +142,22 @@ fn close(value: f64, exact: &Rational, relative: f64) -> bool {
 
 pub(super) fn check(scheme: &dyn DraftScheme) {
     let name = scheme.name();
-    let merged = merged_tuples(scheme);
-    assert!(
-        merged.values().cloned().sum::<Rational>() == Rational::one(),
-        "{name}: tuples sum to one"
-    );
+    let merged: BTreeMap<_, Rational> = merged_tuples(scheme);
+    let sum: Rational = merged.values().sum();
+    assert!(sum == Rational::one(), "{name}: tuples sum to one");
     check_counts(scheme, &merged);
 
     let exact = scheme.exact_set_law();
-    assert_eq!(
-        exact.weights.iter().sum::<num_bigint::BigUint>(),
-        exact.total,
-        "{name}"
-    );
-    assert_eq!(
-        exact.sets.len(),
-        merged.len(),
-        "{name}: no set is listed twice"
-    );
+    let total: num_bigint::BigUint = exact.weights.iter().sum();
+    assert_eq!(total, exact.total, "{name}");
+    let sets = [exact.sets.len(), merged.len()];
+    assert_eq!(sets[0], sets[1], "{name}: no set is listed twice");
     let law = scheme.set_law();
     // The f64 law may lack a set whose probability underflows, and no other.
-    let floats: BTreeMap<&[u32], f64> = law
-        .sets
-        .iter()
-        .zip(law.probabilities.iter().copied())
-        .collect();
-    assert!(
-        law.sets.iter().all(|set| merged.contains_key(set)),
-        "{name}: no set is invented"
-    );
+    let masses = law.probabilities.iter().copied();
+    let floats: BTreeMap<&[u32], f64> = law.sets.iter().zip(masses).collect();
+    let is_known = law.sets.iter().all(|set| merged.contains_key(set));
+    assert!(is_known, "{name}: no set is invented");
     for (index, set) in exact.sets.iter().enumerate() {
         let truth = &merged[set];
         let weight = specgap_number::distribution::ratio(&exact.weights[index], &exact.total);
@@ -191,19 +166,11 @@ pub(super) fn check(scheme: &dyn DraftScheme) {
         let float = floats.get(set).copied().unwrap_or(0.0);
         assert!(close(float, truth, law.relative_error), "{name}: {set:?}");
         let direct = scheme.set_probability(set);
-        assert!(
-            close(direct, truth, scheme.set_probability_error()),
-            "{name}: {set:?} {direct}"
-        );
+        let is_close = close(direct, truth, scheme.set_probability_error());
+        assert!(is_close, "{name}: {set:?} {direct}");
     }
 
-    let mut float: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
-    scheme.for_each_tuple(&mut |tuple, probability| {
-        let mut set = tuple.to_vec();
-        set.sort_unstable();
-        set.dedup();
-        *float.entry(set).or_default() += probability;
-    });
+    let float: BTreeMap<Vec<u32>, f64> = merged_tuples(scheme);
     for (set, truth) in &merged {
         assert!(close(float[set], truth, 1e-12), "{name}: {set:?}");
     }
@@ -216,17 +183,13 @@ pub(super) fn check(scheme: &dyn DraftScheme) {
     let exact_scan = scheme.prefix_scan_exact(&order);
     for length in 1..=order.len() {
         let subset = &order[..length];
-        let truth: Rational = merged
-            .iter()
-            .filter(|(set, _)| set.iter().all(|&token| subset.contains(&(token as usize))))
-            .map(|(_, mass)| mass)
-            .sum();
+        let holds = |set: &Vec<u32>| set.iter().all(|&x| subset.contains(&(x as usize)));
+        let inside = merged.iter().filter(|(set, _)| holds(set));
+        let truth: Rational = inside.map(|(_, mass)| mass).sum();
         assert_eq!(exact_scan[length - 1], truth, "{name}: Q of {subset:?}");
         let error = (scan.inside[length - 1] - round_nearest(&truth)).abs();
-        assert!(
-            error <= scan.absolute_error + f64::EPSILON,
-            "{name}: Q of {subset:?}: {error}"
-        );
+        let most = scan.absolute_error + f64::EPSILON;
+        assert!(error <= most, "{name}: Q of {subset:?}: {error}");
         assert_eq!(scheme.inside_exact(subset), truth);
     }
 }
@@ -261,10 +224,8 @@ fn symmetric_polynomials_survive_a_range_of_300_decades() {
         let order: Vec<usize> = (0..9).rev().collect();
         let scan = scheme.prefix_scan(&order);
         for (found, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
-            assert!(
-                close(*found, &truth, 1e-13),
-                "n = {drafts}: {found} {truth}"
-            );
+            let is_close = close(*found, &truth, 1e-13);
+            assert!(is_close, "n = {drafts}: {found} {truth}");
         }
         assert_eq!(scan.inside.last(), Some(&1.0));
     }
@@ -333,8 +294,6 @@ fn a_name_that_is_none_is_told_what_may_be_meant() {
     }
     let error = "wr".parse::<SchemeName>().unwrap_err().to_string();
     assert!(error.starts_with("\"wr\" is not a draft scheme; choose one of with-replacement, "));
-    assert!(
-        error.ends_with("; did you mean with-replacement?"),
-        "{error}"
-    );
+    let meant = "; did you mean with-replacement?";
+    assert!(error.ends_with(meant), "{error}");
 }

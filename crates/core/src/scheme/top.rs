@@ -1,6 +1,6 @@
 //! The top tokens.
 
-use super::law::of_draft;
+use super::law::{along, of_draft, tuples_in_both};
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -53,24 +53,28 @@ impl Top {
         self.top.iter().copied().map(token_id).collect()
     }
 
+    fn tuples<M: Number>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+        visit(&self.tuple(), &M::one());
+    }
+
     fn sets(&self) -> SetFamily {
         let mut sets = SetFamily::new();
         sets.push(set_of(self.tuple()));
         sets
     }
 
-    /// For each prefix of `order`, whether it holds all drafts.
-    fn held<'a>(&'a self, order: &'a [usize]) -> impl Iterator<Item = bool> + 'a {
+    /// For each prefix of `order`, whether it holds all drafts, as 1 or 0.
+    fn held<M: Number>(&self, order: &[usize]) -> Vec<M> {
         let mut missing = self.top.len();
-        order.iter().map(move |token| {
-            missing -= usize::from(self.top.contains(token));
-            missing == 0
+        along(order, |token| {
+            missing -= usize::from(self.top.contains(&token));
+            certain(missing == 0)
         })
     }
 
-    fn is_drawn(&self, set: &[u32]) -> bool {
+    fn of_set<M: Number>(&self, set: &[u32]) -> M {
         let drafted = |&token: &u32| self.top.contains(&(token as usize));
-        set.len() == self.top.len() && set.iter().all(drafted)
+        certain(set.len() == self.top.len() && set.iter().all(drafted))
     }
 }
 
@@ -80,19 +84,10 @@ impl DraftScheme for Top {
     fn tuple_count(&self) -> f64 {
         1.0
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        visit(&self.tuple(), 1.0);
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        visit(&self.tuple(), &Rational::one());
-    }
+    tuples_in_both!(self, tuples());
 
     fn set_law(&self) -> SetLaw {
-        SetLaw {
-            sets: self.sets(),
-            probabilities: vec![1.0],
-            relative_error: 0.0,
-        }
+        SetLaw::of((self.sets(), vec![1.0]), 0.0)
     }
 
     fn largest_checked_set(&self) -> usize {
@@ -104,31 +99,18 @@ impl DraftScheme for Top {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        ExactSetLaw {
-            sets: self.sets(),
-            weights: vec![1u32.into()],
-            total: 1u32.into(),
-        }
+        ExactSetLaw::of((self.sets(), vec![1u32.into()]), 1u32.into())
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
-        let inside = self.held(order).map(|all| f64::from(u8::from(all)));
         PrefixScan {
-            inside: inside.collect(),
+            inside: self.held(order),
             absolute_error: 0.0,
         }
     }
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         self.held(order)
-            .map(|all| {
-                if all {
-                    Rational::one()
-                } else {
-                    Rational::zero()
-                }
-            })
-            .collect()
     }
 
     fn fixed_drafts(&self) -> Option<usize> {
@@ -136,16 +118,17 @@ impl DraftScheme for Top {
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
-        f64::from(u8::from(self.is_drawn(set)))
+        self.of_set(set)
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        if self.is_drawn(set) {
-            Rational::one()
-        } else {
-            Rational::zero()
-        }
+        self.of_set(set)
     }
+}
+
+/// 1 or 0.
+fn certain<M: Number>(happens: bool) -> M {
+    if happens { M::one() } else { M::zero() }
 }
 
 /// alpha*, and what a draw from p attains.

@@ -1,7 +1,7 @@
 //! Independent draws from one distribution.
 
 use super::combinations::{for_each_combination, over_subsets, surjection_cost};
-use super::law::of_draft;
+use super::law::{along, of_draft, tuples_in_both};
 use super::surjection::{Weight, surjections};
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -46,9 +46,7 @@ impl WithReplacement {
     }
 
     fn tuples<M: Number>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
-        let row = M::row(&self.draft);
-        let rows = vec![row; self.drafts];
-        independent_tuples(&rows, visit);
+        independent_tuples(&vec![M::row(&self.draft); self.drafts], visit);
     }
 }
 
@@ -68,31 +66,15 @@ pub(super) fn independent_tuples<M: Number>(rows: &[Vec<M>], visit: &mut dyn FnM
         }
         for &token in &supports[depth] {
             tuple.push(token_id(token));
-            descend(
-                rows,
-                supports,
-                tuple,
-                &mass.times(&rows[depth][token]),
-                visit,
-            );
+            let next = mass.times(&rows[depth][token]);
+            descend(rows, supports, tuple, &next, visit);
             tuple.pop();
         }
     }
-    let supports: Vec<Vec<usize>> = rows
-        .iter()
-        .map(|row| {
-            (0..row.len())
-                .filter(|&token| !row[token].is_nil())
-                .collect()
-        })
-        .collect();
-    descend(
-        rows,
-        &supports,
-        &mut Vec::with_capacity(rows.len()),
-        &M::one(),
-        visit,
-    );
+    let support = |row: &Vec<M>| (0..row.len()).filter(|&x| !row[x].is_nil()).collect();
+    let supports: Vec<Vec<usize>> = rows.iter().map(support).collect();
+    let mut tuple = Vec::with_capacity(rows.len());
+    descend(rows, &supports, &mut tuple, &M::one(), visit);
 }
 
 /// All sets that n i.i.d. draws can hit and their weights, up to the common factor
@@ -107,18 +89,12 @@ fn iid_sets<W: Weight>(
 ) -> (SetFamily, Vec<W>) {
     let (mut sets, mut weights) = (SetFamily::new(), Vec::new());
     let binomials = binomial_rows::<W>(drafts);
-    let powers: Vec<Vec<W>> = support
-        .iter()
-        .map(|&token| {
-            let base = weight(token);
-            let mut powers = vec![W::unit()];
-            for exponent in 0..drafts {
-                let next = powers[exponent].times(&base);
-                powers.push(next);
-            }
-            powers
-        })
-        .collect();
+    let powers = |&token: &usize| {
+        let base = weight(token);
+        let next = move |power: &W| Some(power.times(&base));
+        std::iter::successors(Some(W::unit()), next).take(drafts + 1)
+    };
+    let powers: Vec<Vec<W>> = support.iter().map(|x| powers(x).collect()).collect();
     let largest = drafts.min(support.len());
     let mut stack: Vec<Vec<W>> = Vec::with_capacity(largest + 1);
     let mut start = vec![W::nil(); drafts + 1];
@@ -188,25 +164,16 @@ impl DraftScheme for WithReplacement {
     fn tuple_count(&self) -> f64 {
         (self.support.len() as f64).powi(self.drafts as i32)
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.tuples(&mut |tuple, mass: &f64| visit(tuple, *mass));
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        self.tuples(visit);
-    }
+    tuples_in_both!(self, tuples());
     fn set_count(&self) -> f64 {
         over_subsets(self.support.len(), self.drafts, |_| 1.0)
     }
 
     fn set_law(&self) -> SetLaw {
         let row = self.draft.probabilities();
-        let (sets, probabilities) = iid_sets(&self.support, |token| row[token], self.drafts);
+        let sets = iid_sets(&self.support, |token| row[token], self.drafts);
         let n = self.drafts as f64;
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: n * (n + 8.0) * f64::EPSILON,
-        }
+        SetLaw::of(sets, n * (n + 8.0) * f64::EPSILON)
     }
 
     fn set_check_cost(&self) -> f64 {
@@ -222,42 +189,28 @@ impl DraftScheme for WithReplacement {
     fn exact_set_law(&self) -> ExactSetLaw {
         let exact = self.draft.exact();
         let weight = |token: usize| exact.weights[token].clone();
-        let (sets, weights) = iid_sets(&self.support, weight, self.drafts);
-        ExactSetLaw {
-            sets,
-            weights,
-            total: Pow::pow(&exact.total, self.drafts),
-        }
+        let sets = iid_sets(&self.support, weight, self.drafts);
+        ExactSetLaw::of(sets, Pow::pow(&exact.total, self.drafts))
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let row = self.draft.probabilities();
         let mut held = TwoFloat::ZERO;
-        let inside = order
-            .iter()
-            .map(|&token| {
-                held += row[token];
-                held.value().min(1.0).powi(self.drafts as i32)
-            })
-            .collect();
-        let absolute_error = (3.0 * self.drafts as f64 + 2.0) * f64::EPSILON;
-        PrefixScan {
-            inside,
-            absolute_error,
-        }
+        let error = (3.0 * self.drafts as f64 + 2.0) * f64::EPSILON;
+        PrefixScan::along(order, error, |token| {
+            held += row[token];
+            held.value().min(1.0).powi(self.drafts as i32)
+        })
     }
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         let exact = self.draft.exact();
         let total = Pow::pow(&exact.total, self.drafts);
         let mut held = BigUint::nil();
-        order
-            .iter()
-            .map(|&token| {
-                held += &exact.weights[token];
-                ratio(&Pow::pow(&held, self.drafts), &total)
-            })
-            .collect()
+        along(order, |token| {
+            held += &exact.weights[token];
+            ratio(&Pow::pow(&held, self.drafts), &total)
+        })
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -1,7 +1,7 @@
 //! Sequential draws, each renormalised over the tokens not drawn yet.
 
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
-use super::law::of_draft;
+use super::law::{along, of_draft, tuples_in_both};
 use super::race;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -153,27 +153,23 @@ impl WithoutReplacement {
             for_each_combination(ranks.len(), size - 1, |subset| {
                 let drawn: Vec<usize> = subset.iter().map(|&i| ranks[i]).collect();
                 let rest = left.without(&drawn);
-                share.push(if divides_first {
-                    rest
-                } else {
-                    level[index].over(&rest)
+                share.push(match divides_first {
+                    true => rest,
+                    false => level[index].over(&rest),
                 });
                 index += 1;
             });
             let last = size == self.draws;
-            let mut next = Vec::with_capacity(if last {
+            let room = if last {
                 0
             } else {
                 ranking.choose(ranks.len(), size)
-            });
+            };
+            let mut next = Vec::with_capacity(room);
             for_each_combination(ranks.len(), size, |subset| {
                 let mut mass = M::zero();
-                for (position, &member) in subset.iter().enumerate() {
-                    let before = subset
-                        .iter()
-                        .enumerate()
-                        .filter(|(i, _)| *i != position)
-                        .map(|(_, &m)| m);
+                for &member in subset {
+                    let before = subset.iter().copied().filter(|other| *other != member);
                     let (drawn, q) = (ranking.rank(before), &left.masses[ranks[member]]);
                     mass.gain(&if divides_first {
                         q.over(&share[drawn]).times(&level[drawn])
@@ -206,16 +202,13 @@ impl WithoutReplacement {
     }
 
     fn scan_by_sets<M: Number>(&self, left: &Remaining<M>, order: &[usize]) -> Vec<M> {
-        let placed: Vec<(usize, usize)> = order
-            .iter()
-            .map(|&token| self.rank_of[token])
-            .enumerate()
-            .filter_map(|(position, rank)| Some((rank?, position)))
+        let ranks = order.iter().enumerate();
+        let mut placed: Vec<(usize, usize)> = ranks
+            .filter_map(|(position, &token)| Some((self.rank_of[token]?, position)))
             .collect();
         let mut gained = vec![M::Sum::default(); order.len()];
         if placed.len() >= self.draws {
             // `Remaining` wants ascending ranks.
-            let mut placed = placed;
             placed.sort_unstable();
             let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
             self.subset_masses(left, &ranks, |subset, mass: M| {
@@ -224,61 +217,19 @@ impl WithoutReplacement {
             });
         }
         let mut held = M::Sum::default();
-        gained
-            .iter()
-            .map(|gain| {
-                held.merge(gain);
-                held.value()
-            })
-            .collect()
-    }
-
-    /// [`Self::scan_pairs`] where q over what the heaviest token leaves is out of range:
-    /// this token's part is q times the share of the others that is held.
-    fn scan_extreme_pairs(&self, order: &[usize]) -> PrefixScan {
-        let left = &self.left;
-        let total = left.without(&[]);
-        let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
-        // The heaviest token's q once it is held, and what the others held make of the rest.
-        let (mut heaviest, mut others) = (0.0, TwoFloat::ZERO);
-        let values = order
-            .iter()
-            .map(|&token| self.rank_of[token])
-            .map(|rank| {
-                if let Some(rank) = rank {
-                    let q = left.masses[rank] / total;
-                    if rank == 0 {
-                        heaviest = q;
-                        inside += a_held * q;
-                    } else {
-                        let a = TwoFloat::from(left.masses[rank]).divided_by(left.without(&[rank]));
-                        inside += a * q_held + a_held * q + a * heaviest;
-                        q_held += q;
-                        a_held += a;
-                        others += left.masses[rank];
-                    }
-                }
-                let share = others.value() / left.without(&[0]);
-                (inside.value() + heaviest * share).min(1.0)
-            })
-            .collect();
-        PrefixScan {
-            inside: values,
-            absolute_error: self.proportions.vouched(16.0 * f64::EPSILON),
-        }
+        let each = gained.iter().map(|gain| {
+            held.merge(gain);
+            held.value()
+        });
+        each.collect()
     }
 
     fn scan_pairs(&self, order: &[usize]) -> PrefixScan {
         let left = &self.left;
-        if self.is_extreme {
-            return self.scan_extreme_pairs(order);
-        }
-        let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
-        let values = order
-            .iter()
-            .map(|&token| self.rank_of[token])
-            .map(|rank| {
-                if let Some(rank) = rank {
+        let [mut q_held, mut a_held, mut inside] = [TwoFloat::ZERO; 3];
+        if !self.is_extreme {
+            return PrefixScan::along(order, 8.0 * f64::EPSILON, |token| {
+                if let Some(rank) = self.rank_of[token] {
                     let q = left.masses[rank];
                     let a = TwoFloat::from(q).divided_by(left.without(&[rank]));
                     // All terms are positive: nothing cancels.
@@ -287,12 +238,31 @@ impl WithoutReplacement {
                     a_held += a;
                 }
                 inside.value().min(1.0)
-            })
-            .collect();
-        PrefixScan {
-            inside: values,
-            absolute_error: 8.0 * f64::EPSILON,
+            });
         }
+        // q over what the heaviest token leaves is out of range: this token's part is q times the
+        // share of the others that is held. Its q once it is held, and what the others held make of
+        // the rest:
+        let (mut heaviest, mut others) = (0.0, TwoFloat::ZERO);
+        let total = left.without(&[]);
+        let error = self.proportions.vouched(16.0 * f64::EPSILON);
+        PrefixScan::along(order, error, |token| {
+            if let Some(rank) = self.rank_of[token] {
+                let q = left.masses[rank] / total;
+                if rank == 0 {
+                    heaviest = q;
+                    inside += a_held * q;
+                } else {
+                    let a = TwoFloat::from(left.masses[rank]).divided_by(left.without(&[rank]));
+                    inside += a * q_held + a_held * q + a * heaviest;
+                    q_held += q;
+                    a_held += a;
+                    others += left.masses[rank];
+                }
+            }
+            let share = others.value() / left.without(&[0]);
+            (inside.value() + heaviest * share).min(1.0)
+        })
     }
 }
 
@@ -351,24 +321,15 @@ impl DraftScheme for WithoutReplacement {
     fn tuple_count(&self) -> f64 {
         falling_factorial(self.by_mass.len(), self.draws)
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.tuples(&self.left, &mut |tuple, mass: &f64| visit(tuple, *mass));
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        self.tuples(self.exact_left(), visit);
-    }
+    tuples_in_both!(self, tuples(&self.left, self.exact_left()));
     fn set_count(&self) -> f64 {
         choose(self.by_mass.len(), self.draws)
     }
 
     fn set_law(&self) -> SetLaw {
-        let (sets, probabilities) = self.set_masses(&self.left);
         let n = self.drafts as f64;
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: self.proportions.vouched(n * (n + 8.0) * f64::EPSILON),
-        }
+        let error = self.proportions.vouched(n * (n + 8.0) * f64::EPSILON);
+        SetLaw::of(self.set_masses(&self.left), error)
     }
 
     fn set_law_cost(&self) -> f64 {
@@ -414,8 +375,7 @@ impl DraftScheme for WithoutReplacement {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, masses) = self.set_masses(self.exact_left());
-        ExactSetLaw::from_probabilities(sets, &masses)
+        ExactSetLaw::from_probabilities(self.set_masses(self.exact_left()))
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
@@ -423,17 +383,10 @@ impl DraftScheme for WithoutReplacement {
             1 => {
                 let row = self.draft.probabilities();
                 let mut held = TwoFloat::ZERO;
-                let inside = order
-                    .iter()
-                    .map(|&token| {
-                        held += row[token];
-                        held.value().min(1.0)
-                    })
-                    .collect();
-                PrefixScan {
-                    inside,
-                    absolute_error: 4.0 * f64::EPSILON,
-                }
+                PrefixScan::along(order, 4.0 * f64::EPSILON, |token| {
+                    held += row[token];
+                    held.value().min(1.0)
+                })
             }
             2 => self.scan_pairs(order),
             _ if self.set_law_cost() <= LARGEST_ENUMERATED_LAW => {
@@ -457,19 +410,16 @@ impl DraftScheme for WithoutReplacement {
         let exact = self.draft.exact();
         let (mut held, mut a_held, mut inside) =
             (BigUint::default(), Rational::zero(), Rational::zero());
-        order
-            .iter()
-            .map(|&token| {
-                let weight = &exact.weights[token];
-                let a = ratio(weight, &(&exact.total - weight));
-                let q = ratio(weight, &exact.total);
-                inside.gain(&a.times(&ratio(&held, &exact.total)));
-                inside.gain(&q.times(&a_held));
-                held += weight;
-                a_held.gain(&a);
-                inside.clone()
-            })
-            .collect()
+        along(order, |token| {
+            let weight = &exact.weights[token];
+            let a = ratio(weight, &(&exact.total - weight));
+            let q = ratio(weight, &exact.total);
+            inside.gain(&a.times(&ratio(&held, &exact.total)));
+            inside.gain(&q.times(&a_held));
+            held += weight;
+            a_held.gain(&a);
+            inside.clone()
+        })
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
@@ -504,22 +454,15 @@ impl WithoutReplacement {
         reached[0] = M::one();
         for mask in 0..reached.len() - 1 {
             let members = |bit: usize| mask >> bit & 1 == 1;
-            let drawn: Vec<usize> = (0..ranks.len())
-                .filter(|&bit| members(bit))
-                .map(|bit| ranks[bit])
-                .collect();
+            let drawn = (0..ranks.len()).filter(|&bit| members(bit));
+            let drawn: Vec<usize> = drawn.map(|bit| ranks[bit]).collect();
             let rest = left.without(&drawn);
-            let share = if divides_first {
-                M::zero()
-            } else {
-                reached[mask].over(&rest)
-            };
+            let share = (!divides_first).then(|| reached[mask].over(&rest));
             for bit in (0..ranks.len()).filter(|&bit| !members(bit)) {
                 let q = &left.masses[ranks[bit]];
-                let gain = if divides_first {
-                    q.over(&rest).times(&reached[mask])
-                } else {
-                    q.times(&share)
+                let gain = match &share {
+                    Some(share) => q.times(share),
+                    None => q.over(&rest).times(&reached[mask]),
                 };
                 reached[mask | 1 << bit].gain(&gain);
             }

@@ -1,11 +1,11 @@
 //! Drawing from p without looking at the drafts.
 
 use super::residual::met;
-use super::token::EXACT_FORMULA_BITS;
+use super::rule::EXACT_FORMULA_BITS;
 use super::token_rule::{OnRow, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierName, draw,
+    VerifierName, draw, looked_up,
 };
 use crate::coupling::distinct;
 use crate::optimum::ScaledInstance;
@@ -92,11 +92,8 @@ impl ExactMatch {
         let target = self.problem.target().exact();
         let mut sum = BigUint::default();
         for (set, weight) in law.sets.iter().zip(&law.weights) {
-            let mass: BigUint = set
-                .iter()
-                .map(|&token| &target.weights[token as usize])
-                .sum();
-            sum += weight * mass;
+            let masses = set.iter().map(|&token| &target.weights[token as usize]);
+            sum += weight * masses.sum::<BigUint>();
         }
         ratio(&sum, &(&law.total * &target.total))
     }
@@ -189,11 +186,7 @@ impl Verifier for ExactMatch {
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let token = draw(self.float(), rng);
-        Verdict {
-            token,
-            accepted: tuple.iter().position(|&draft| draft == token),
-        }
+        looked_up(draw(self.float(), rng), tuple)
     }
 
     fn handles_all_tokens(&self) -> bool {
@@ -332,9 +325,8 @@ fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
         (SchemeName::HUB, HUB_AND_DRAWN),
     ];
     let found = known.into_iter().find(|(law, _)| *law == scheme);
-    found
-        .map(|(_, rule)| rule)
-        .ok_or("the law is one of sets, and says nothing of the order of its drafts")
+    let none = "the law is one of sets, and says nothing of the order of its drafts";
+    found.map(|(_, rule)| rule).ok_or(none)
 }
 
 /// [`ExactMatch`] in the table of verifiers.

@@ -1,17 +1,17 @@
 //! Every draft has a noise of its own, and the target has all of them.
 
 use super::shared_gumbel::race::{Race, Terms, integral};
-use super::shared_gumbel::{EXACT_SUM_BITS, last_of, of_masses, output_of_noise, subsets, verdict};
+use super::shared_gumbel::{OfNoise, of_masses, output_of_noise, subsets, verdict};
 use super::token_rule::of_problem;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, RrsWoSettings, Verdict, Verifier,
-    VerifierError, VerifierName, draft_of,
+    VerifierError, VerifierName,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, Rows};
+use specgap_number::distribution::{Rational, token_id};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
 use specgap_row::{Question, Row, RowError, masses_of_several_noises, rates_of_several_noises};
@@ -56,11 +56,7 @@ const WIDTH_OF_A_ROW: f64 = 1e-6;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Gls {
-    problem: Problem,
-    draft: Draft,
-    width: f64,
-}
+pub struct Gls(OfNoise);
 
 impl Gls {
     /// Makes one for `with-replacement` drafts.
@@ -72,22 +68,15 @@ impl Gls {
     }
 
     fn with_settings(problem: &Problem, settings: &RrsWoSettings) -> Result<Self, VerifierError> {
-        let law = SchemeName::WITH_REPLACEMENT;
-        Ok(Self {
-            draft: draft_of(problem, law, VerifierName::GLS)?,
-            problem: problem.clone(),
-            width: settings.width,
-        })
+        let (law, rule) = (SchemeName::WITH_REPLACEMENT, VerifierName::GLS);
+        Ok(Self(OfNoise::new(problem, law, rule, settings)?))
     }
 
     /// The rate in `f64`, with its bounds.
     pub(super) fn enclosed(&self) -> Known {
-        let rows = Rows::new(
-            self.problem.target().probabilities(),
-            self.draft.probabilities(),
-        );
-        let rates = rates_of_several_noises(rows, self.problem.drafts(), self.width);
-        last_of(&rates, &self.draft)
+        let OfNoise { problem, width, .. } = &self.0;
+        let rates = rates_of_several_noises(self.0.rows(), problem.drafts(), *width);
+        self.0.last_of(&rates)
     }
 
     /// P(output w, these drafts) for every w: with the race of each draft as the one that gave the
@@ -150,60 +139,43 @@ impl Verifier for Gls {
 
     /// By quadrature: some hundred times O(nV).
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let (p, q) = (
-            self.problem.target().probabilities(),
-            self.draft.probabilities(),
-        );
+        let rows = self.0.rows();
         let drafts: Vec<usize> = tuple.iter().map(|&draft| draft as usize).collect();
-        let masses = masses_of_several_noises(Rows::new(p, q), &drafts);
-        of_masses(p.to_vec(), tuple, Some(masses))
+        let masses = masses_of_several_noises(rows, &drafts);
+        of_masses(rows.target.to_vec(), tuple, Some(masses))
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let (p, q) = of_problem(&self.problem);
+        let (p, q) = of_problem(&self.0.problem);
         let masses = self.masses(&p, &q, tuple);
         Some(of_masses(p, tuple, masses))
     }
 
     /// Draws each noise given its draft. O(nV).
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let (p, q) = (
-            self.problem.target().probabilities(),
-            self.draft.probabilities(),
-        );
         let mut first = (f64::INFINITY, None);
         for draft in tuple {
-            let one = output_of_noise(p, q, std::slice::from_ref(draft), rng);
+            let one = output_of_noise(self.0.rows(), std::slice::from_ref(draft), rng);
             if one.0 < first.0 {
                 first = one;
             }
         }
-        verdict(first.1, p, tuple, rng)
+        verdict(first.1, self.0.rows().target, tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {
-        let (target, drafts) = (self.problem.target(), self.problem.drafts());
-        let vocab = target.vocab();
-        let bits = (target.exact_bits() + self.draft.exact_bits()) as f64;
-        let terms = vocab as f64 * subsets(vocab + drafts, drafts);
-        if terms * terms * bits > EXACT_SUM_BITS {
-            return Acceptance::same(self.enclosed());
-        }
-        let (p, q) = of_problem(&self.problem);
-        let mut rate = Rational::zero();
-        for (token, p_token) in (0u32..).zip(&p) {
-            let Some(race) = Race::new(&p, &q, &[token]) else {
-                continue;
-            };
-            let (given, later) = race.given();
-            let lost = product(
-                &complement(&given[token as usize]),
-                &power(&complement(&later), drafts as i32 - 1),
-            );
-            let lost = integral(&lost, drafts).times(&Rational::from_integer(drafts.into()));
-            rate.gain(&p_token.times(&lost.complement()));
-        }
-        Acceptance::same(Known::exact(rate))
+        let (vocab, drafts) = (self.0.problem.vocab(), self.0.problem.drafts());
+        let kept = |p: &[Rational], q: &[Rational], token: usize| {
+            let (given, later) = Race::new(p, q, &[token_id(token)])?.given();
+            let others = power(&complement(&later), drafts as i32 - 1);
+            let lost = integral(&product(&complement(&given[token]), &others), drafts);
+            Some(
+                lost.times(&Rational::from_integer(drafts.into()))
+                    .complement(),
+            )
+        };
+        let terms = subsets(vocab + drafts, drafts);
+        self.0.acceptance(terms, kept, || self.enclosed())
     }
 
     fn handles_all_tokens(&self) -> bool {
@@ -211,7 +183,7 @@ impl Verifier for Gls {
     }
 
     fn steps_of_a_law(&self) -> [f64; 2] {
-        let (vocab, drafts) = (self.problem.vocab(), self.problem.drafts());
+        let (vocab, drafts) = (self.0.problem.vocab(), self.0.problem.drafts());
         // Sums of products of fractions that have little in common; nodes of a quadrature.
         [4.0 * subsets(vocab + drafts, drafts), 500.0]
     }

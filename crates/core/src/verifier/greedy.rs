@@ -2,7 +2,6 @@
 
 use super::residual::{keep, shortfall};
 use super::rule::in_both;
-use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verifier,
@@ -76,18 +75,15 @@ fn rule<M: Number>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
     for &token in top {
         is_top[token] = true;
     }
+    let off_top = |row: &[M]| -> Vec<M> {
+        let own = |(mass, top): (&M, &bool)| if *top { M::zero() } else { mass.clone() };
+        row.iter().zip(&is_top).map(own).collect()
+    };
     let short = shortfall(&target, &last);
-    let mut off = short.clone();
-    for &token in top {
-        off[token] = M::zero();
-    }
+    let left = M::total(&off_top(&short));
     // Nothing lacking means that nothing is ever rejected, up to rounding.
     let residual = normalised(&short).unwrap_or_else(|| target.clone());
-    let mut outside = residual.clone();
-    for &token in top {
-        outside[token] = M::zero();
-    }
-    let outside_mass = M::total(&outside);
+    let outside = off_top(&residual);
     let law = normalised(&outside).unwrap_or_else(|| target.clone());
     Rule {
         is_top,
@@ -95,8 +91,8 @@ fn rule<M: Number>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
         offered: last,
         residual,
         outside: law.into(),
-        outside_mass,
-        left: M::total(&off),
+        outside_mass: M::total(&outside),
+        left,
     }
 }
 
@@ -158,11 +154,8 @@ impl GreedyVerifier {
                 last[token] = Rational::zero();
             }
             let last = normalised(&last).unwrap_or(last);
-            rule(
-                Rational::row(self.problem.target()),
-                last,
-                self.scheme.top(),
-            )
+            let target = Rational::row(self.problem.target());
+            rule(target, last, self.scheme.top())
         })
     }
 }
@@ -172,10 +165,8 @@ impl Verifier for GreedyVerifier {
 
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
-        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Known::exact(self.exact().left.complement()));
-        }
-        Acceptance::same(self.enclosed())
+        let work = bits * self.problem.vocab() as f64;
+        Acceptance::but(work, || &self.exact().left, || self.enclosed())
     }
 
     fn depends_on_set_only(&self) -> bool {
@@ -212,13 +203,8 @@ const AT_TOKEN: TokenRule = TokenRule {
             return vec![Rational::zero(); problem.drafts()];
         };
         let rank = rule.scheme.top().iter().position(|&top| top == token);
-        let exact = rule.exact();
-        masses(
-            &exact.wanted[token],
-            &exact.offered[token],
-            rank,
-            problem.drafts(),
-        )
+        let (p, last) = (&rule.exact().wanted[token], &rule.exact().offered[token]);
+        masses(p, last, rank, problem.drafts())
     },
     nested: false,
     sampled_from: None,

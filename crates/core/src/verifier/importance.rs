@@ -2,7 +2,7 @@
 
 use super::level::iid_on_row;
 use super::residual::Recursion;
-use super::token::EXACT_FORMULA_BITS;
+use super::rule::EXACT_FORMULA_BITS;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, Optimal, Verifier, VerifierError, VerifierName,
     draft_of,

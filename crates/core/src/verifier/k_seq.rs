@@ -1,8 +1,8 @@
 //! SpecTr's k-SEQ.
 
 use super::residual::keep;
-use super::rule::in_both;
-use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
+use super::rule::{EXACT_FORMULA_BITS, in_both};
+use super::token::sample_in_turn;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -116,12 +116,8 @@ impl Factors<'_> {
             let (w, v) = (&target.weights[token], &draft.weights[token]);
             let (low, high) = (*p, float_factor * q);
             let unsure = SURE.0 * low.max(high) + SURE.1;
-            let is_short = if high - low > unsure {
-                false
-            } else {
-                low - high > unsure || w * &unit > v * &offer
-            };
-            if is_short {
+            let is_long = high - low > unsure;
+            if !is_long && (low - high > unsure || w * &unit > v * &offer) {
                 wanted += w;
                 offered += v;
             }
@@ -237,10 +233,8 @@ impl KSeq {
         let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ)?;
         let factors = Self::factors(problem, &draft);
         if factor <= Rational::zero() || !factors.is_lossless(&factor) {
-            return Err(VerifierError::Factor(
-                round_nearest(&factor),
-                factors.smallest(),
-            ));
+            let least = factors.smallest();
+            return Err(VerifierError::Factor(round_nearest(&factor), least));
         }
         Ok(Self::build(problem, draft, factor))
     }
@@ -287,17 +281,15 @@ impl KSeq {
     fn rule<M: Number>(&self, factor: &M) -> Rule<M> {
         let (target, draft) = (M::row(self.problem.target()), M::row(&self.draft));
         let offered: Vec<M> = draft.iter().map(|q| factor.times(q)).collect();
-        let taken: Vec<M> = target
-            .iter()
-            .zip(&offered)
+        let pairs = target.iter().zip(&offered);
+        let taken: Vec<M> = pairs
             .map(|(p, offer)| p.smaller(offer).over(factor))
             .collect();
         let one_draft = M::total(&taken);
         // c = sum over k < n of (1-b)^k.
         let share = one_draft.complement().geometric_sum(self.problem.drafts());
-        let left: Vec<M> = target
-            .iter()
-            .zip(&taken)
+        let pairs = target.iter().zip(&taken);
+        let left: Vec<M> = pairs
             .map(|(p, taken)| p.excess_over(&share.times(taken)))
             .collect();
         // Nothing left means that nothing is ever rejected, up to rounding.
@@ -336,12 +328,8 @@ impl<M: Number> Rule<M> {
         let power = |base: &M| (0..drafts).fold(M::one(), |power, _| power.times(base));
         let none = power(&miss);
         let mut sum = M::Sum::default();
-        for ((p, offer), residual) in self
-            .wanted
-            .iter()
-            .zip(&self.offered)
-            .zip(self.residual.iter())
-        {
+        let tokens = self.wanted.iter().zip(&self.offered);
+        for ((p, offer), residual) in tokens.zip(self.residual.iter()) {
             if residual.is_nil() || p >= offer {
                 continue;
             }
@@ -370,9 +358,7 @@ impl Verifier for KSeq {
         let note = Some(format!("rho = {}", self.float_factor));
         if Self::exact_bits(&self.problem, &self.draft) <= EXACT_FORMULA_BITS {
             let exact = self.exact();
-            let miss = Rational::one() - &exact.one_draft;
-            let none = (0..drafts).fold(Rational::one(), |power, _| power * &miss);
-            let algorithmic = Rational::one() - none;
+            let algorithmic = exact.one_draft.complement().power(drafts).complement();
             let membership = &algorithmic + exact.residual_hits(&self.factor, drafts);
             return Acceptance {
                 algorithmic: Known::exact(algorithmic),
@@ -432,13 +418,8 @@ const AT_TOKEN: TokenRule = TokenRule {
         };
         let (p, q) = of_problem(problem);
         let one_draft = &rule.exact().one_draft;
-        masses(
-            &p[token],
-            &q[token],
-            &rule.factor,
-            one_draft,
-            problem.drafts(),
-        )
+        let (p, q, drafts) = (&p[token], &q[token], problem.drafts());
+        masses(p, q, &rule.factor, one_draft, drafts)
     },
     nested: false,
     sampled_from: None,

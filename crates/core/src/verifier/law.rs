@@ -1,7 +1,7 @@
 //! The law of a verifier's output, by summing its rule over all tuples.
 
 use super::rule::{ConditionalLaw, OutputLaw, Verifier};
-use crate::scheme::DraftScheme;
+use crate::scheme::{DraftScheme, Probability};
 use num_traits::Signed;
 use specgap_number::distribution::{Rational, Target, round_nearest};
 use specgap_number::number::{Number, RunningSum};
@@ -80,22 +80,15 @@ impl<M: Number> Accumulator<M> {
     }
 
     fn add(&mut self, tuple: &[u32], mass: &M, law: &ConditionalLaw<M>) {
-        let same_residual = self
-            .pending
-            .as_ref()
-            .is_some_and(|(residual, ..)| Arc::ptr_eq(residual, &law.residual));
-        if !same_residual {
+        let pending = self.pending.as_ref();
+        if !pending.is_some_and(|(residual, ..)| Arc::ptr_eq(residual, &law.residual)) {
             self.flush();
         }
-        let shared = self
-            .previous
-            .iter()
-            .zip(tuple)
-            .take_while(|(before, now)| before == now)
-            .count();
-        self.fold(shared.min(tuple.len().saturating_sub(1)));
+        let pairs = self.previous.iter().zip(tuple);
+        let shared = pairs.take_while(|(before, now)| before == now).count();
         // All but the last token make the subtree.
         let depth = tuple.len().saturating_sub(1);
+        self.fold(shared.min(depth));
         while self.levels.len() <= depth {
             self.levels.push(Level::new(self.vocab));
         }
@@ -123,10 +116,8 @@ impl<M: Number> Accumulator<M> {
                 level.membership.add(&share.times(hit));
             }
         }
-        let (_, waiting, _) = self
-            .pending
-            .get_or_insert_with(|| (law.residual.clone(), M::Sum::default(), depth));
-        waiting.add(&share);
+        let none = || (law.residual.clone(), M::Sum::default(), depth);
+        self.pending.get_or_insert_with(none).1.add(&share);
     }
 
     /// Spreads the waiting mass over its residual.
@@ -154,14 +145,12 @@ impl<M: Number> Accumulator<M> {
                 continue;
             }
             parent.used = true;
-            for (sum, part) in parent.output.iter_mut().zip(&mut child.output) {
-                sum.merge(part);
-                *part = M::Sum::default();
-            }
-            parent.algorithmic.merge(&child.algorithmic);
-            parent.membership.merge(&child.membership);
-            child.algorithmic = M::Sum::default();
-            child.membership = M::Sum::default();
+            let own = [&mut parent.algorithmic, &mut parent.membership].into_iter();
+            let parts = [&mut child.algorithmic, &mut child.membership].into_iter();
+            let all = own
+                .chain(&mut parent.output)
+                .zip(parts.chain(&mut child.output));
+            all.for_each(|(sum, part)| sum.merge(&std::mem::take(part)));
         }
     }
 
@@ -204,18 +193,8 @@ impl<M: Number> Accumulator<M> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn output_law(verifier: &dyn Verifier, scheme: &dyn DraftScheme) -> OutputLaw<f64> {
-    let mut sums = Accumulator::new(scheme.vocab());
-    if verifier.depends_on_set_only() {
-        let law = scheme.set_law();
-        for (set, mass) in law.sets.iter().zip(&law.probabilities) {
-            sums.add(set, mass, &verifier.conditional(set));
-        }
-    } else {
-        scheme.for_each_tuple(&mut |tuple, mass| {
-            sums.add(tuple, &mass, &verifier.conditional(tuple));
-        });
-    }
-    sums.finish()
+    let none = || Accumulator::new(scheme.vocab()).finish();
+    summed(verifier, scheme).unwrap_or_else(none)
 }
 
 /// The same in exact rationals; `None` if the rule rests on rounded numbers.
@@ -223,25 +202,23 @@ pub fn output_law_exact(
     verifier: &dyn Verifier,
     scheme: &dyn DraftScheme,
 ) -> Option<OutputLaw<Rational>> {
+    summed(verifier, scheme)
+}
+
+fn summed<M: Arithmetic + Probability>(
+    verifier: &dyn Verifier,
+    scheme: &dyn DraftScheme,
+) -> Option<OutputLaw<M>> {
     let mut sums = Some(Accumulator::new(scheme.vocab()));
-    let mut add = |tuple: &[u32], mass: &Rational| match verifier.conditional_exact(tuple) {
-        Some(law) => {
-            if let Some(sums) = &mut sums {
-                sums.add(tuple, mass, &law);
-            }
-        }
-        None => sums = None,
+    let mut add = |tuple: &[u32], mass: &M| match (M::conditional(verifier, tuple), &mut sums) {
+        (Some(law), Some(sums)) => sums.add(tuple, mass, &law),
+        (Some(_), None) => {}
+        (None, _) => sums = None,
     };
     if verifier.depends_on_set_only() {
-        let law = scheme.exact_set_law();
-        for (set, weight) in law.sets.iter().zip(&law.weights) {
-            add(
-                set,
-                &specgap_number::distribution::ratio(weight, &law.total),
-            );
-        }
+        M::sets(scheme, &mut |set, mass| add(set, &mass));
     } else {
-        scheme.for_each_tuple_exact(&mut add);
+        M::tuples(scheme, &mut add);
     }
     sums.map(Accumulator::finish)
 }

@@ -59,7 +59,7 @@ pub use rule::{
     Acceptance, Build, ConditionalLaw, Entry, Lossless, OutputLaw, Verifier, VerifierError,
     VerifierName,
 };
-use rule::{draft_of, draw, draw_from, happens, sequential};
+use rule::{draft_of, draw, draw_from, happens, looked_up, refused, sequential, taken};
 pub use shared_gumbel::SharedGumbel;
 pub use spechub::SpecHub;
 pub use table::{UnknownVerifier, VERIFIERS, rate_of_rows, verifier};

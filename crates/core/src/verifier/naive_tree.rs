@@ -1,11 +1,11 @@
 //! The first draft by rejection, the others by a look.
 
 use super::residual::{Recursion, met, shortfall};
-use super::token::EXACT_FORMULA_BITS;
+use super::rule::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draft_of, draw, happens,
+    VerifierError, VerifierName, draft_of, draw, happens, looked_up, taken,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -15,7 +15,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, split_sum};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::{CutRow, Question, Row, RowError, sums_of_misses};
+use specgap_row::{CutRow, Question, Row, RowError, Rows, sums_of_misses};
 use std::sync::OnceLock;
 
 /// The first draft x is kept with `min(1, p(x)/q(x))`. If it is rejected, the output y is
@@ -134,17 +134,12 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     if row.most_drafts() > TOGETHER {
         return Ok(enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts));
     }
-    let missed = match row.memo().take::<Missed>() {
-        Some(missed) => missed,
-        None => {
-            let shares = row.shares();
-            let missed = missed_by_up_to::<TOGETHER>(&shares.target, &shares.draft);
-            row.memo().keep(shares);
-            Box::new(Missed(missed))
-        }
-    };
-    let found = missed.0.get(drafts.max(1) - 1).copied();
-    row.memo().keep(missed);
+    let missed = |_: &mut Row<'_>, all: Rows<'_>| missed_by_up_to(all.target, all.draft);
+    let found = row.kept(
+        |_| true,
+        |row| Missed(row.of_shares(missed)),
+        |missed| missed.0.get(drafts.max(1) - 1).copied(),
+    );
     Ok(within(found.unwrap_or(f64::NAN), drafts))
 }
 
@@ -166,19 +161,13 @@ impl Verifier for NaiveTree {
         if let Some(&first) = tuple.first()
             && happens(step.keeps(0, first), rng)
         {
-            return Verdict {
-                token: first,
-                accepted: Some(0),
-            };
+            return taken(tuple, 0);
         }
         let token = draw(&step.residual, rng);
-        let others = tuple.iter().skip(1);
+        let others = looked_up(token, tuple.get(1..).unwrap_or_default());
         Verdict {
-            token,
-            accepted: others
-                .zip(1..)
-                .find(|&(&draft, _)| draft == token)
-                .map(|(_, k)| k),
+            accepted: others.accepted.map(|k| k + 1),
+            ..others
         }
     }
 

@@ -92,7 +92,6 @@ struct Plan<M> {
 
 fn plan<M: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<M> {
     let nil = BigUint::default();
-    let vocab = instance.demand.len();
     let demand: Vec<BigUint> = instance.demand.iter().map(Capacity::to_big).collect();
     let load: Vec<BigUint> = flow.load.iter().map(Capacity::to_big).collect();
     let mut kept = vec![M::zero(); flow.given.len()];
@@ -122,21 +121,14 @@ fn plan<M: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<
         }
         rejected.push(refused.value());
     }
-    let lacking: Vec<M> = (0..vocab)
-        .map(|token| {
-            if demand[token] > load[token] {
-                M::fraction(&(&demand[token] - &load[token]), &instance.total)
-            } else {
-                M::zero()
-            }
-        })
-        .collect();
-    let residual = normalised(&lacking).unwrap_or_else(|| {
-        demand
-            .iter()
-            .map(|demand| M::fraction(demand, &instance.total))
-            .collect()
-    });
+    let share = |mass: &BigUint| M::fraction(mass, &instance.total);
+    let lacking = |(demand, load): (&BigUint, &BigUint)| match demand > load {
+        true => share(&(demand - load)),
+        false => M::zero(),
+    };
+    let lacking: Vec<M> = demand.iter().zip(&load).map(lacking).collect();
+    let residual = normalised(&lacking);
+    let residual = residual.unwrap_or_else(|| demand.iter().map(share).collect());
     Plan {
         kept,
         rejected,

@@ -10,14 +10,7 @@ use specgap_row::{Answer, CutAnswer, Question, Row, RowError};
 /// is affordable, and sorts p and q again for every n. Here they are a
 /// [`Row`], whose answers serve all rules and numbers of drafts; `f64`, enclosed.
 ///
-/// # Formulas
-/// With M(L) = sum of (p - L q)+:
-/// - `rrs`: 1 - M(L_n), L_(k+1) = L_k + M(L_k), L_0 = 0.
-/// - `k-seq`: 1 - (1-b)^n at the root rho*, b = sum of min(p/rho, q).
-/// - `greedy`, `spechub`: p(top) + sum over others of min(p, q/(1-q(top))).
-/// - `rrs-wo`: see [`RrsWo`](super::RrsWo).
-/// - `shared-gumbel`: see [`SharedGumbel`](super::SharedGumbel).
-/// - `exact-match`: sum of p_i P(i is drafted); see [`ExactMatch`](super::ExactMatch).
+/// Formulas stand at each verifier.
 ///
 /// # Exactness
 /// [`Kind::Enclosed`](specgap_number::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be

@@ -2,7 +2,7 @@
 
 use super::residual::{Recursion, shortfall};
 use super::rule::in_both;
-use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
+use super::token::sample_in_turn;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Staged, TokenRule, Verdict, Verifier,
@@ -156,10 +156,8 @@ impl Verifier for Rrs {
         let n = self.problem.drafts() as f64;
         let target = self.problem.target();
         let bits = target.exact_bits() as f64 + self.problem.scheme().exact_bits();
-        if bits * n * target.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Known::exact(self.exact().left.complement()));
-        }
-        Acceptance::same(self.enclosed())
+        let work = bits * n * target.vocab() as f64;
+        Acceptance::but(work, || &self.exact().left, || self.enclosed())
     }
 }
 

@@ -7,7 +7,7 @@ use super::residual::{keep, shortfall};
 use super::token_rule::of_problem;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, RrsWoSettings, TokenRule,
-    Verdict, Verifier, VerifierError, VerifierName, draft_of, draw, happens, sequential,
+    Verdict, Verifier, VerifierError, VerifierName, draft_of, happens, refused, sequential, taken,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -209,8 +209,8 @@ impl RrsWo {
     /// draft: no accepted run is wasted, and what varies from run to run is a few
     /// hundredths at most instead of 0 or 1. O(n log V) a run, after a sort.
     pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Known {
-        self.rejections()
-            .monte_carlo(self.problem.drafts(), settings)
+        let rejections = self.rejections();
+        rejections.monte_carlo(self.problem.drafts(), settings)
     }
 }
 
@@ -225,33 +225,22 @@ impl Verifier for RrsWo {
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let (target, draft) = self.exact.get_or_init(|| {
-            (
-                Rational::row(self.problem.target()),
-                Rational::row(&self.draft),
-            )
-        });
+        let rows = || of_problem(&self.problem);
+        let (target, draft) = self.exact.get_or_init(rows);
         Some(walk(target, draft, tuple))
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let law = self.conditional(tuple);
         let mut reached = 1.0;
-        for (position, &token) in tuple.iter().enumerate() {
-            // accepted[k] is the product of the steps so far.
-            let accepted = law.accepted[position];
+        // accepted[k] is the product of the steps so far.
+        for (position, &accepted) in law.accepted.iter().enumerate() {
             if accepted > 0.0 && happens(accepted / reached, rng) {
-                return Verdict {
-                    token,
-                    accepted: Some(position),
-                };
+                return taken(tuple, position);
             }
             reached -= accepted;
         }
-        Verdict {
-            token: draw(&law.residual, rng),
-            accepted: None,
-        }
+        refused(&law.residual, rng)
     }
 
     fn handles_all_tokens(&self) -> bool {

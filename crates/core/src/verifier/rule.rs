@@ -204,16 +204,13 @@ pub enum VerifierError {
 impl VerifierError {
     pub(super) fn scheme(verifier: VerifierName, problem: &Problem) -> Self {
         let scheme = problem.scheme().name();
-        let names: Vec<&str> = VerifierName::made_for(scheme)
-            .into_iter()
-            .map(VerifierName::as_str)
-            .collect();
-        let cure = format!("use {} for these drafts", any_of(&names));
+        let names = VerifierName::made_for(scheme).into_iter();
+        let names: Vec<&str> = names.map(VerifierName::as_str).collect();
         Self::Scheme {
             verifier,
             scheme,
             drafts: problem.drafts(),
-            cure,
+            cure: format!("use {} for these drafts", any_of(&names)),
         }
     }
 }
@@ -245,6 +242,10 @@ pub struct ConditionalLaw<M> {
     pub residual: Arc<[M]>,
 }
 
+/// Work, in bits of all numbers involved, up to which a closed form is
+/// evaluated exactly.
+pub(super) const EXACT_FORMULA_BITS: f64 = 1.0e6;
+
 /// The two acceptance rates of a verifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acceptance {
@@ -264,6 +265,19 @@ impl Acceptance {
             membership: rate,
             note: None,
         }
+    }
+
+    /// The same of a rule that rejects with a probability known as a fraction, where that is not
+    /// too much work, in bits of all numbers involved; else in `f64`.
+    pub(super) fn but<'a>(
+        work: f64,
+        rejected: impl FnOnce() -> &'a Rational,
+        enclosed: impl FnOnce() -> Known,
+    ) -> Self {
+        Self::same(match work <= EXACT_FORMULA_BITS {
+            true => Known::exact(rejected().complement()),
+            false => enclosed(),
+        })
     }
 }
 
@@ -369,28 +383,46 @@ pub(super) fn draw_from(
 ) -> Verdict {
     let mut left = rng.random::<f64>();
     let mut last = None;
-    for (index, &mass) in law.accepted.iter().enumerate() {
-        if mass > 0.0 {
-            last = Some(index);
-            if left < mass {
-                return Verdict {
-                    token: tuple[index],
-                    accepted: last,
-                };
-            }
-            left -= mass;
+    for (index, &mass) in law
+        .accepted
+        .iter()
+        .enumerate()
+        .filter(|(_, mass)| **mass > 0.0)
+    {
+        last = Some(index);
+        if left < mass {
+            return taken(tuple, index);
         }
+        left -= mass;
     }
     match last {
         // Rounding left a sliver beyond the last event that can happen.
-        Some(index) if law.rejected <= 0.0 => Verdict {
-            token: tuple[index],
-            accepted: last,
-        },
-        _ => Verdict {
-            token: draw(&law.residual, rng),
-            accepted: None,
-        },
+        Some(index) if law.rejected <= 0.0 => taken(tuple, index),
+        _ => refused(&law.residual, rng),
+    }
+}
+
+/// A draft that is kept.
+pub(super) fn taken(tuple: &[u32], index: usize) -> Verdict {
+    Verdict {
+        token: tuple[index],
+        accepted: Some(index),
+    }
+}
+
+/// What is drawn where no draft is kept.
+pub(super) fn refused(residual: &[f64], rng: &mut dyn RngCore) -> Verdict {
+    Verdict {
+        token: draw(residual, rng),
+        accepted: None,
+    }
+}
+
+/// A token that is the first draft that equals it, if one does.
+pub(super) fn looked_up(token: u32, tuple: &[u32]) -> Verdict {
+    Verdict {
+        token,
+        accepted: tuple.iter().position(|&draft| draft == token),
     }
 }
 

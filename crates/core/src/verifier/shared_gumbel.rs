@@ -5,7 +5,7 @@ pub(super) mod race;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, RrsWoSettings, TokenRule, Verdict,
-    Verifier, VerifierError, VerifierName, draft_of, draw,
+    Verifier, VerifierError, VerifierName, draft_of, looked_up, refused,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -70,10 +70,71 @@ const WIDTH_OF_A_ROW: f64 = 1e-3;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct SharedGumbel {
-    problem: Problem,
+pub struct SharedGumbel(OfNoise);
+
+/// What both rules of noises are made of.
+#[derive(Debug)]
+pub(super) struct OfNoise {
+    pub(super) problem: Problem,
     draft: Draft,
-    width: f64,
+    /// At which the enclosure of a rate ends.
+    pub(super) width: f64,
+}
+
+impl OfNoise {
+    pub(super) fn new(
+        problem: &Problem,
+        law: SchemeName,
+        verifier: VerifierName,
+        settings: &RrsWoSettings,
+    ) -> Result<Self, VerifierError> {
+        Ok(Self {
+            draft: draft_of(problem, law, verifier)?,
+            problem: problem.clone(),
+            width: settings.width,
+        })
+    }
+
+    /// p and q in `f64`.
+    pub(super) fn rows(&self) -> Rows<'_> {
+        let target = self.problem.target().probabilities();
+        Rows::new(target, self.draft.probabilities())
+    }
+
+    /// The last of some rates, where `f64` has every token of q.
+    pub(super) fn last_of(&self, rates: &[Known]) -> Known {
+        match rates.last() {
+            // Tokens that `f64` takes for none may be all that is left to draw.
+            Some(rate) if least(&self.draft) > 0.0 => rate.clone(),
+            _ => Known::rate(0.5, 0.0, 1.0),
+        }
+    }
+
+    fn bits(&self) -> f64 {
+        (self.problem.target().exact_bits() + self.draft.exact_bits()) as f64
+    }
+
+    /// The sum over outputs of p_y and what `kept` says of them, in fractions where a sum of so many
+    /// `terms` a token is not too much; else `enclosed`.
+    pub(super) fn acceptance(
+        &self,
+        terms: f64,
+        kept: impl Fn(&[Rational], &[Rational], usize) -> Option<Rational>,
+        enclosed: impl FnOnce() -> Known,
+    ) -> Acceptance {
+        let terms = self.problem.vocab() as f64 * terms;
+        if terms * terms * self.bits() > EXACT_SUM_BITS {
+            return Acceptance::same(enclosed());
+        }
+        let (p, q) = of_problem(&self.problem);
+        let mut rate = Rational::zero();
+        for (token, p_token) in p.iter().enumerate() {
+            if let Some(kept) = kept(&p, &q, token) {
+                rate.gain(&p_token.times(&kept));
+            }
+        }
+        Acceptance::same(Known::exact(rate))
+    }
 }
 
 impl SharedGumbel {
@@ -93,38 +154,23 @@ impl SharedGumbel {
         problem: &Problem,
         settings: &RrsWoSettings,
     ) -> Result<Self, VerifierError> {
-        let law = SchemeName::WITHOUT_REPLACEMENT;
-        Ok(Self {
-            draft: draft_of(problem, law, VerifierName::SHARED_GUMBEL)?,
-            problem: problem.clone(),
-            width: settings.width,
-        })
+        let (law, rule) = (SchemeName::WITHOUT_REPLACEMENT, VerifierName::SHARED_GUMBEL);
+        Ok(Self(OfNoise::new(problem, law, rule, settings)?))
     }
 
     /// The rate in `f64`, with its bounds.
     pub(super) fn enclosed(&self) -> Known {
-        let rows = Rows::new(
-            self.problem.target().probabilities(),
-            self.draft.probabilities(),
-        );
-        let rates = SharedNoise::new(rows).rates(self.problem.drafts(), self.width, MOST_TOKENS);
-        last_of(&rates, &self.draft)
+        let OfNoise { problem, width, .. } = &self.0;
+        let mut noise = SharedNoise::new(self.0.rows());
+        let rates = noise.rates(problem.drafts(), *width, MOST_TOKENS);
+        self.0.last_of(&rates)
     }
 
     /// The law given a tuple, in fractions.
     fn law(&self, tuple: &[u32]) -> ConditionalLaw<Rational> {
-        let (p, q) = of_problem(&self.problem);
+        let (p, q) = of_problem(&self.0.problem);
         let masses = Race::new(&p, &q, tuple).map(|race| race.masses(&p));
         of_masses(p, tuple, masses)
-    }
-}
-
-/// The last of some rates, where `f64` has every token of q.
-pub(super) fn last_of(rates: &[Known], draft: &Draft) -> Known {
-    match rates.last() {
-        // Tokens that `f64` takes for none may be all that is left to draw.
-        Some(rate) if least(draft) > 0.0 => rate.clone(),
-        _ => Known::rate(0.5, 0.0, 1.0),
     }
 }
 
@@ -155,11 +201,11 @@ pub(super) fn of_masses<M: Number>(
 /// Draws the noise given the tuple that it gave, and returns the output with its E/p: the drafts
 /// rang one after the other, at the rates that were left, and the others after all of them.
 pub(super) fn output_of_noise(
-    p: &[f64],
-    q: &[f64],
+    rows: Rows<'_>,
     tuple: &[u32],
     rng: &mut dyn RngCore,
 ) -> (f64, Option<usize>) {
+    let (p, q) = (rows.target, rows.draft);
     let mut exponential = || -(-rng.random::<f64>()).ln_1p();
     let mut left = q.to_vec();
     let (mut time, mut first) = (0.0, (f64::INFINITY, None));
@@ -192,15 +238,9 @@ pub(super) fn verdict(
     tuple: &[u32],
     rng: &mut dyn RngCore,
 ) -> Verdict {
-    let Some(token) = output.map(specgap_number::distribution::token_id) else {
-        return Verdict {
-            token: draw(p, rng),
-            accepted: None,
-        };
-    };
-    Verdict {
-        token,
-        accepted: tuple.iter().position(|&draft| draft == token),
+    match output {
+        Some(token) => looked_up(specgap_number::distribution::token_id(token), tuple),
+        None => refused(p, rng),
     }
 }
 
@@ -231,11 +271,8 @@ fn among<M: Number>(p: &[M], q: &[M], token: usize, drafts: usize) -> Vec<M> {
         // C(m-1-|T|, n-1-|T|), from |T| = n-1 down.
         let mut ways = M::one();
         for size in (0..n).rev() {
-            let side = if (n - 1 - size).is_multiple_of(2) {
-                &mut plus
-            } else {
-                &mut minus
-            };
+            let is_even = (n - 1 - size).is_multiple_of(2);
+            let side = if is_even { &mut plus } else { &mut minus };
             side.gain(&ways.times(&by_size[size]));
             let (above, below) = (rates.len() - size, n - size);
             ways = ways.times(&M::fraction(&above.into(), &below.into()));
@@ -280,30 +317,16 @@ impl Verifier for SharedGumbel {
 
     /// Draws the noise given the drafts. O(nV).
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let (p, q) = (
-            self.problem.target().probabilities(),
-            self.draft.probabilities(),
-        );
-        let (_, output) = output_of_noise(p, q, tuple, rng);
-        verdict(output, p, tuple, rng)
+        let (_, output) = output_of_noise(self.0.rows(), tuple, rng);
+        verdict(output, self.0.rows().target, tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {
-        let (target, drafts) = (self.problem.target(), self.problem.drafts());
-        let vocab = target.vocab();
-        let bits = (target.exact_bits() + self.draft.exact_bits()) as f64;
-        let terms = vocab as f64 * subsets(vocab, drafts - 1);
-        if terms * terms * bits > EXACT_SUM_BITS {
-            return Acceptance::same(self.enclosed());
-        }
-        let (p, q) = of_problem(&self.problem);
-        let mut rate = Rational::zero();
-        for (token, p_token) in p.iter().enumerate() {
-            if let Some(kept) = among(&p, &q, token, drafts).last() {
-                rate.gain(&p_token.times(kept));
-            }
-        }
-        Acceptance::same(Known::exact(rate))
+        let (vocab, drafts) = (self.0.problem.vocab(), self.0.problem.drafts());
+        let kept = |p: &[_], q: &[_], token| among(p, q, token, drafts).pop();
+        let enclosed = || self.enclosed();
+        self.0
+            .acceptance(subsets(vocab, drafts - 1), kept, enclosed)
     }
 
     fn handles_all_tokens(&self) -> bool {
@@ -311,17 +334,16 @@ impl Verifier for SharedGumbel {
     }
 
     fn steps_of_a_law(&self) -> [f64; 2] {
-        let (vocab, drafts) = (self.problem.vocab(), self.problem.drafts());
-        let mut bits = (self.problem.target().exact_bits() + self.draft.exact_bits()) as f64;
-        if least(&self.draft) <= 0.0 {
-            // The tuples of a law that `f64` does not hold.
-            bits = f64::INFINITY;
-        }
+        let (vocab, drafts) = (self.0.problem.vocab(), self.0.problem.drafts());
+        // `f64` may not hold the tuples of a law.
+        let bits = if least(&self.0.draft) > 0.0 {
+            self.0.bits()
+        } else {
+            f64::INFINITY
+        };
+        let terms = subsets(vocab + drafts, drafts);
         // Sums of fractions that have little in common take longer than the fractions.
-        [
-            subsets(vocab + drafts, drafts),
-            0.5 * bits * (vocab * vocab) as f64,
-        ]
+        [terms, 0.5 * bits * (vocab * vocab) as f64]
     }
 }
 

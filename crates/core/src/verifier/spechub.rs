@@ -2,7 +2,6 @@
 
 use super::residual::keep;
 use super::rule::in_both;
-use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verifier,
@@ -88,12 +87,8 @@ fn rule<M: Number>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -> Ru
         unused.add(&second_mass[token].excess_over(&after_first));
         pairs |= !draft[token].is_nil();
     }
-    let unused = if pairs {
-        unused.value()
-    } else {
-        // The only tuple is (a).
-        M::one()
-    };
+    // Without pairs the only tuple is (a).
+    let unused = if pairs { unused.value() } else { M::one() };
     let left = M::total(&lacking);
     let share = if left.is_nil() && !target[a].is_nil() {
         // All of p but the hub's is filled (up to rounding): the hub takes what
@@ -102,15 +97,13 @@ fn rule<M: Number>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -> Ru
     } else {
         keep(&target[a], &unused)
     };
-    let residual = normalised(&lacking)
-        .unwrap_or_else(|| target.to_vec())
-        .into();
+    let residual = normalised(&lacking).unwrap_or_else(|| target.to_vec());
     Rule {
         hub,
         first,
         second,
         share,
-        residual,
+        residual: residual.into(),
         left,
     }
 }
@@ -174,10 +167,7 @@ impl SpecHub {
 
     fn exact(&self) -> &Rule<Rational> {
         self.exact.get_or_init(|| {
-            let (p, q) = (
-                Rational::row(self.problem.target()),
-                Rational::row(&self.draft),
-            );
+            let (p, q) = of_problem(&self.problem);
             let top = &q[self.hub as usize];
             let rest = top.complement();
             let mut second = vec![Rational::zero(); q.len()];
@@ -198,11 +188,9 @@ impl Verifier for SpecHub {
 
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
-        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            // All that is not accepted is what p lacks.
-            return Acceptance::same(Known::exact(self.exact().left.complement()));
-        }
-        Acceptance::same(self.enclosed())
+        let work = bits * self.problem.vocab() as f64;
+        // All that is not accepted is what p lacks.
+        Acceptance::but(work, || &self.exact().left, || self.enclosed())
     }
 }
 

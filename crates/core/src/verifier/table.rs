@@ -48,20 +48,15 @@ entry_table! {
 impl VerifierName {
     /// Verifiers that were made for the drafts of a law, or else those that take all.
     pub(crate) fn made_for(scheme: SchemeName) -> Vec<Self> {
-        let with = |wanted: fn(Lossless, SchemeName) -> bool| -> Vec<Self> {
-            Self::ALL
-                .into_iter()
-                .filter(|name| wanted(name.0.lossless, scheme))
-                .collect()
-        };
-        let own = with(
-            |lossless, scheme| matches!(lossless, Lossless::Under(schemes) if schemes.contains(&scheme)),
-        );
-        if own.is_empty() {
-            with(|lossless, _| matches!(lossless, Lossless::Always))
-        } else {
-            own
+        let (mut own, mut all) = (Vec::new(), Vec::new());
+        for name in Self::ALL {
+            match name.0.lossless {
+                Lossless::Under(schemes) if schemes.contains(&scheme) => own.push(name),
+                Lossless::Always => all.push(name),
+                _ => {}
+            }
         }
+        if own.is_empty() { all } else { own }
     }
 }
 

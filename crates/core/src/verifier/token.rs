@@ -5,20 +5,16 @@ use super::rule::in_both;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens,
+    VerifierError, VerifierName, happens, refused, taken,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::SchemeName;
+use crate::scheme::{Probability, SchemeName};
 use rand::RngCore;
 use specgap_number::distribution::{Rational, compensated_sum};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
 use std::sync::OnceLock;
-
-/// Work, in bits of all numbers involved, up to which a closed form is
-/// evaluated exactly.
-pub(super) const EXACT_FORMULA_BITS: f64 = 1.0e6;
 
 /// One draft: keep x with probability min(1, p(x)/q(x)), else draw from
 /// `(p - q)+`, normalised.
@@ -65,54 +61,41 @@ impl Token {
             return Err(VerifierError::scheme(VerifierName::TOKEN, problem));
         }
         Ok(Self {
-            float: Recursion::new(f64::row(problem.target()), &[draft_row(problem)]),
+            float: rule(problem),
             problem: problem.clone(),
             exact: OnceLock::new(),
         })
     }
 
     fn exact(&self) -> &Recursion<Rational> {
-        self.exact.get_or_init(|| {
-            let target = Rational::row(self.problem.target());
-            Recursion::new(target, &[draft_row_exact(&self.problem)])
-        })
+        self.exact.get_or_init(|| rule(&self.problem))
     }
 
     /// The rate in `f64`.
     pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
-        let draft = draft_row(&self.problem);
+        let draft: Vec<f64> = draft_row(&self.problem);
         let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
         // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
         Known::rate_within(rate, 4.0 * f64::EPSILON)
     }
 }
 
-/// Law of the only draft. A scheme's q may not be it: the scheme may choose from q otherwise
-/// than by drawing.
-fn draft_row(problem: &Problem) -> Vec<f64> {
-    let scheme = problem.scheme();
-    if let Some(draft) = scheme.independent_draft(0) {
-        return f64::row(draft);
-    }
-    let mut row = vec![0.0; problem.vocab()];
-    scheme.for_each_tuple(&mut |tuple, mass| {
-        for &token in tuple {
-            row[token as usize] += mass;
-        }
-    });
-    row
+fn rule<M: Probability>(problem: &Problem) -> Recursion<M> {
+    Recursion::new(M::row(problem.target()), &[draft_row(problem)])
 }
 
-fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
+/// Law of the only draft. A scheme's q may not be it: the scheme may choose from q otherwise
+/// than by drawing.
+fn draft_row<M: Probability>(problem: &Problem) -> Vec<M> {
     let scheme = problem.scheme();
     if let Some(draft) = scheme.independent_draft(0) {
-        return Rational::row(draft);
+        return M::row(draft);
     }
-    let mut row = vec![Rational::zero(); problem.vocab()];
-    scheme.for_each_tuple_exact(&mut |tuple, mass| {
+    let mut row = vec![M::zero(); problem.vocab()];
+    M::tuples(scheme, &mut |tuple, mass| {
         for &token in tuple {
-            row[token as usize] += mass;
+            row[token as usize].gain(mass);
         }
     });
     row
@@ -128,10 +111,8 @@ impl Verifier for Token {
 
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.problem.scheme().exact_bits();
-        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Known::exact(self.exact().left.complement()));
-        }
-        Acceptance::same(self.enclosed())
+        let work = bits * self.problem.vocab() as f64;
+        Acceptance::but(work, || &self.exact().left, || self.enclosed())
     }
 }
 
@@ -144,16 +125,10 @@ pub(super) fn sample_in_turn(
 ) -> Verdict {
     for (position, &token) in tuple.iter().enumerate() {
         if happens(keeps(position, token), rng) {
-            return Verdict {
-                token,
-                accepted: Some(position),
-            };
+            return taken(tuple, position);
         }
     }
-    Verdict {
-        token: draw(residual, rng),
-        accepted: None,
-    }
+    refused(residual, rng)
 }
 
 /// min(p, q) for a draft that is drawn from q.
@@ -180,7 +155,7 @@ const HEAVIEST: TokenRule = TokenRule {
     },
     exact: |problem, token| {
         let p = Rational::row(problem.target());
-        let law = draft_row_exact(problem);
+        let law = draft_row(problem);
         vec![p[token].smaller(&law[token])]
     },
     nested: true,

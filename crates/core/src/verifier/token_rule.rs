@@ -197,10 +197,7 @@ mod tests {
             let target = Target::from_rationals(p).unwrap();
             let draft = Draft::from_rationals(q).unwrap();
             let mut workspace = Workspace::new();
-            let rows = Rows {
-                target: target.probabilities(),
-                draft: draft.probabilities(),
-            };
+            let rows = Rows::new(target.probabilities(), draft.probabilities());
             for scheme in SchemeName::ALL {
                 let MadeOf::OneDraft(law) = scheme.entry().made_of else {
                     continue;
@@ -264,10 +261,7 @@ mod tests {
             .at_token(SchemeName::WITHOUT_REPLACEMENT)
             .unwrap();
         let mut workspace = Workspace::new();
-        let rows = Rows {
-            target: &p,
-            draft: &q,
-        };
+        let rows = Rows::new(&p, &q);
         let mut row = workspace.load(rows, 4).unwrap();
         for token in 0..2 {
             let exact = rule.exact_shares(&problem, token);

@@ -110,13 +110,9 @@ impl Row<'_> {
     /// # Ok::<(), specgap_row::RowError>(())
     /// ```
     pub fn accepted_in_turn(&mut self, drafts: usize, budget: &RejectionBudget) -> Known {
-        let rejections = self.rejections();
         let draft = self.rows().draft;
-        let rate = rejections
-            .acceptance(drafts.max(1), budget, Some(draft))
-            .rate;
-        self.memo().keep(rejections);
-        rate
+        let drafts = drafts.max(1);
+        self.rejections(|all| all.acceptance(drafts, budget, Some(draft)).rate)
     }
 
     /// [`Self::accepted_in_turn`] for logs of many rows: without a sort up to six drafts, and
@@ -158,53 +154,43 @@ impl Row<'_> {
         }
     }
 
-    /// Returns what was kept of the row, to be handed back to the memo.
-    fn rejections(&mut self) -> Box<Rejections> {
-        let kept = self.memo().take();
-        kept.unwrap_or_else(|| Box::new(Rejections::of(self)))
+    /// Asks what all numbers of drafts have in common.
+    fn rejections<A>(&mut self, ask: impl FnOnce(&Rejections) -> A) -> A {
+        let of_shares = |_: &mut Self, rows: Rows<'_>| Rejections::new(rows.target, rows.draft);
+        self.kept(|_| true, |row| row.of_shares(of_shares), ask)
     }
 
     fn estimated_in_turn(&mut self, drafts: usize, seed: u64) -> Option<Known> {
         if drafts >= self.draft_support() {
             return None;
         }
-        let shares = self.shares();
-        let rows = Rows::new(&shares.target, &shares.draft);
+        self.of_shares(|row, rows| row.estimated(rows, drafts, seed))
+    }
+
+    fn estimated(&mut self, rows: Rows<'_>, drafts: usize, seed: u64) -> Option<Known> {
         let sweep = match self.memo().take::<Sweep>() {
             Some(sweep) if sweep.draws >= drafts => sweep,
             other => {
                 let most = self.most_drafts().max(drafts);
-                let mut sweep = other
-                    .or_else(|| self.memo().take_spare())
-                    .unwrap_or_default();
-                sweep.fill(rows, most, |heaviest| {
-                    product::least_told_apart(most, heaviest)
-                });
+                let spare = other.or_else(|| self.memo().take_spare());
+                let mut sweep = spare.unwrap_or_default();
+                sweep.fill(rows, most, |top| product::least_told_apart(most, top));
                 sweep
             }
         };
         let rate = |[rejected, error]: [f64; 2]| Known::estimate(1.0 - rejected, error);
+        let pair = |rejected: f64| Known::rate_within(1.0 - rejected, PAIR_ROUNDING);
         let found = if !sweep.leaves_enough(drafts) {
             None
         } else if drafts == 2 {
-            sweep
-                .two_rejected(rows)
-                .map(|rejected| Known::rate_within(1.0 - rejected, PAIR_ROUNDING))
+            sweep.two_rejected(rows).map(pair)
         } else if drafts <= product::MOST_DRAFTS {
             product::estimate(&sweep, drafts).map(rate)
         } else {
-            self.controlled_mean(drafts, seed).map(rate)
+            let rejected = |all: &Rejections| controlled::rejected(&all.curve, drafts, seed);
+            self.rejections(|all| all.is_reliable(drafts).then(|| rejected(all)).map(rate))
         };
         self.memo().keep(sweep);
-        self.memo().keep(shares);
-        found
-    }
-
-    fn controlled_mean(&mut self, drafts: usize, seed: u64) -> Option<[f64; 2]> {
-        let rejections = self.rejections();
-        let found = (rejections.is_reliable(drafts))
-            .then(|| controlled::rejected(&rejections.curve, drafts, seed));
-        self.memo().keep(rejections);
         found
     }
 
@@ -227,10 +213,7 @@ impl Row<'_> {
         samples: usize,
         seed: u64,
     ) -> Vec<f64> {
-        let rejections = self.rejections();
-        let masses = rejections.accepted_of_token(token, drafts, samples, seed);
-        self.memo().keep(rejections);
-        masses
+        self.rejections(|all| all.accepted_of_token(token, drafts, samples, seed))
     }
 }
 
@@ -279,14 +262,6 @@ impl Rejections {
             draft: draft.to_vec(),
             paths: OnceLock::new(),
         }
-    }
-
-    /// For the rows of a scan.
-    fn of(row: &mut Row<'_>) -> Self {
-        let shares = row.shares();
-        let rejections = Self::new(&shares.target, &shares.draft);
-        row.memo().keep(shares);
-        rejections
     }
 
     /// Tokens that can be drafted, where some of them are below `f64`.
@@ -451,28 +426,23 @@ impl Rejections {
         if draws == self.support {
             // Every token is offered in the end, and a rejected one has no
             // residual: all of p on the support is accepted.
-            return (
-                (self.reachable - error).max(0.0),
-                (self.reachable + error).min(1.0),
-            );
+            let (least, most) = (self.reachable - error, self.reachable + error);
+            return (least.max(0.0), most.min(1.0));
         }
         let reliable = self.reliable_draws(drafts);
         let (lower, upper) = if reliable == 2 {
-            let rejected = self
-                .curve
-                .two_sequential_rejected(&self.target, &self.draft);
+            let curve = &self.curve;
+            let rejected = curve.two_sequential_rejected(&self.target, &self.draft);
             (rejected - PAIR_ROUNDING, rejected + PAIR_ROUNDING)
         } else {
             let (width, limit) = (budget.width, budget.work_limit);
-            self.paths()
-                .all_rejected(&self.curve, reliable, width, limit)
+            let paths = self.paths();
+            paths.all_rejected(&self.curve, reliable, width, limit)
         };
         // A further draft can only accept more.
         let most = if reliable == draws { 1.0 - lower } else { 1.0 };
-        (
-            (1.0 - upper).max(0.0),
-            most.min(self.reachable + error).min(1.0),
-        )
+        let most = most.min(self.reachable + error);
+        ((1.0 - upper).max(0.0), most.min(1.0))
     }
 
     /// The rate by simulation of rejected paths, with an empirical Bernstein interval.
@@ -480,22 +450,19 @@ impl Rejections {
         let mut rng = ChaCha8Rng::seed_from_u64(budget.seed);
         let draws = self.draws(drafts).max(1) as u64;
         let samples = budget.samples.min(MOST_DRAWS / draws).max(1);
-        let rejected = PathSampler::new(&self.curve).mean(
-            self.draws(drafts),
+        let RejectionBudget {
+            seed, confidence, ..
+        } = *budget;
+        let mut sampler = PathSampler::new(&self.curve);
+        let rejected = sampler.mean(self.draws(drafts), samples, confidence, &mut rng);
+        let [value, lower, upper] =
+            [rejected.mean, rejected.upper, rejected.lower].map(|x| 1.0 - x);
+        let sampling = Sampling {
+            confidence,
             samples,
-            budget.confidence,
-            &mut rng,
-        );
-        Known::monte_carlo(
-            1.0 - rejected.mean,
-            1.0 - rejected.upper,
-            1.0 - rejected.lower,
-            Sampling {
-                confidence: budget.confidence,
-                samples,
-                seed: budget.seed,
-            },
-        )
+            seed,
+        };
+        Known::monte_carlo(value, lower, upper, sampling)
     }
 }
 

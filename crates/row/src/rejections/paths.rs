@@ -83,11 +83,8 @@ impl Node {
             |row: &[f64]| -> Vec<f64> { order.iter().map(|&i| row[i as usize]).collect() };
         let (mut target, mut draft) = (gathered(target), gathered(draft));
         let over = |term: fn(f64, f64) -> f64| -> Vec<f64> {
-            target
-                .iter()
-                .zip(&draft)
-                .map(|(&p, &q)| term(p, q))
-                .collect()
+            let pairs = target.iter().zip(&draft);
+            pairs.map(|(&p, &q)| term(p, q)).collect()
         };
         let ratios = over(|p, q| p / q);
         let (mut mixed, mut square) = (over(|p, q| p * q), over(|_, q| q * q));
@@ -126,16 +123,14 @@ struct Interval {
 }
 
 impl Interval {
-    const NOTHING: Self = Self {
-        low: 0.0,
-        high: 0.0,
-    };
+    const NOTHING: Self = Self::of(0.0, 0.0);
+
+    const fn of(low: f64, high: f64) -> Self {
+        Self { low, high }
+    }
 
     fn plus(self, other: Self) -> Self {
-        Self {
-            low: self.low + other.low,
-            high: self.high + other.high,
-        }
+        Self::of(self.low + other.low, self.high + other.high)
     }
 }
 
@@ -192,9 +187,8 @@ impl RejectedPaths {
         rising: impl Iterator<Item = u32> + Clone,
     ) -> Self {
         // Positive numbers are in the order of their bits.
-        let mut order: Vec<(u64, u32)> = (rising.clone())
-            .map(|token| (!draft[token as usize].to_bits(), token))
-            .collect();
+        let key = |token: u32| (!draft[token as usize].to_bits(), token);
+        let mut order: Vec<(u64, u32)> = rising.clone().map(key).collect();
         order.sort_unstable();
         let order: Vec<usize> = order.into_iter().map(|(_, token)| token as usize).collect();
         let mut place = vec![0; draft.len()];
@@ -271,10 +265,7 @@ impl RejectedPaths {
                 factor: Interval::NOTHING,
                 rest_low: all,
                 rest_high: all,
-                mass: Interval {
-                    low: mass,
-                    high: mass,
-                },
+                mass: Interval::of(mass, mass),
             };
             let found = search.rejected(start, draws, 1.0);
             let rounding = allowance(draws);
@@ -366,38 +357,23 @@ impl Search<'_> {
     fn rejected(&mut self, state: State, draws: usize, weight: f64) -> Interval {
         self.work += 1;
         if draws == 0 {
-            return Interval {
-                low: 1.0,
-                high: 1.0,
-            };
+            return Interval::of(1.0, 1.0);
         }
         if state.mass.high <= 0.0 {
             return Interval::NOTHING;
         }
         let rest_low = state.rest_low.value();
         let rest_high = state.rest_high.value();
-        let offer = Interval {
-            low: state.mass.low / rest_high,
-            high: if rest_low > 0.0 {
-                state.mass.high / rest_low
-            } else {
-                f64::INFINITY
-            },
-        };
+        let most = Some(state.mass.high / rest_low).filter(|_| rest_low > 0.0);
+        let offer = Interval::of(state.mass.low / rest_high, most.unwrap_or(f64::INFINITY));
         let factor = state.factor.plus(offer);
-        let mass = Interval {
-            low: self.curve.at(factor.high),
-            high: self.curve.at(factor.low),
-        };
+        let mass = Interval::of(self.curve.at(factor.high), self.curve.at(factor.low));
         let first = quotient(mass, state.mass);
         if draws == 1 {
             return first;
         }
         if self.work > self.work_limit || weight <= self.threshold {
-            return Interval {
-                low: 0.0,
-                high: first.high,
-            };
+            return Interval::of(0.0, first.high);
         }
         let step = Step {
             state,
@@ -412,16 +388,11 @@ impl Search<'_> {
         // The weights g_i sum to M(L'), so sum of g_i P_i is
         // centre M(L') + sum of g_i (P_i - centre): uncertain weights then count
         // with what P_i differs from the centre, and not with all of P_i.
-        let sum = self.node(&step, top, 0).plus(Interval {
-            low: step.centre * mass.low,
-            high: step.centre * mass.high,
-        });
+        let centre = Interval::of(step.centre * mass.low, step.centre * mass.high);
+        let sum = self.node(&step, top, 0).plus(centre);
         let bounds = quotient(sum, state.mass);
         // Never above the probability that the first of them is rejected.
-        Interval {
-            low: bounds.low,
-            high: bounds.high.min(first.high),
-        }
+        Interval::of(bounds.low, bounds.high.min(first.high))
     }
 
     /// The probability that `draws` drafts are rejected if s stays as it is.
@@ -431,7 +402,8 @@ impl Search<'_> {
             at += left / rest;
             left = self.curve.at(at);
         }
-        if mass > 0.0 && left.is_finite() {
+        let is_known = mass > 0.0 && left.is_finite();
+        if is_known {
             (left / mass).clamp(0.0, 1.0)
         } else {
             0.0
@@ -452,23 +424,16 @@ impl Search<'_> {
         let curve = self.curve;
         let (low_weight, high_weight) = held;
         let mean = |moment: f64, mass: f64, otherwise: f64| {
-            let mean = moment / mass;
-            if mean.is_finite() {
-                mean.clamp(smallest, largest)
-            } else {
-                otherwise
-            }
+            let mean = Some(moment / mass).filter(|mean| mean.is_finite());
+            mean.map_or(otherwise, |mean| mean.clamp(smallest, largest))
         };
         let mean_low = mean(low_weight.moment, high_weight.mass, smallest);
         let mean_high = mean(high_weight.moment, low_weight.mass, largest);
         let (rest_low, rest_high) = (step.state.rest_low, step.state.rest_high);
         let at = |factor: f64, mass: f64, rest: TwoFloat, q: f64| {
             let rest = (rest - TwoFloat::from(q)).value();
-            if rest > 0.0 {
-                factor + mass / rest
-            } else {
-                f64::INFINITY
-            }
+            let at = Some(factor + mass / rest).filter(|_| rest > 0.0);
+            at.unwrap_or(f64::INFINITY)
         };
         // Above: M by its chord, the argument by its value at the mean.
         let near = at(step.factor.low, step.mass.low, rest_high, smallest);
@@ -484,8 +449,9 @@ impl Search<'_> {
         let near = at(step.factor.high, step.mass.high, rest_low, smallest);
         let far = at(step.factor.high, step.mass.high, rest_low, largest);
         let low = if far.is_finite() {
-            let share = if largest > smallest {
-                (mean_high - smallest) / (largest - smallest)
+            let width = largest - smallest;
+            let share = if width > 0.0 {
+                (mean_high - smallest) / width
             } else {
                 0.0
             };
@@ -494,7 +460,7 @@ impl Search<'_> {
         } else {
             curve.unreachable
         };
-        quotient(Interval { low, high }, step.mass)
+        quotient(Interval::of(low, high), step.mass)
     }
 
     /// Bounds on the rejected weight of a node, without the tokens that are gone; `None`
@@ -533,12 +499,10 @@ impl Search<'_> {
         // The weights of all tokens together are M(L').
         low.mass = (low.mass - low.mass_error).max(0.0);
         low.moment = (low.moment - low.moment_error).max(0.0);
-        high.mass = (high.mass + high.mass_error)
-            .min(step.mass.high)
-            .max(low.mass);
-        high.moment = (high.moment + high.moment_error)
-            .min(high.mass * paths.draft[start])
-            .max(low.moment);
+        let mass = (high.mass + high.mass_error).min(step.mass.high);
+        high.mass = mass.max(low.mass);
+        let moment = (high.moment + high.moment_error).min(high.mass * paths.draft[start]);
+        high.moment = moment.max(low.moment);
         (high.mass > 0.0).then_some(Held {
             low,
             high,
@@ -557,23 +521,20 @@ impl Search<'_> {
         self.work += 1;
         let (largest, smallest) = (paths.draft[start], paths.draft[end - 1]);
         let state = &step.state;
-        let Some(held) = self.held(step, height, index) else {
-            return Interval::NOTHING;
-        };
-        let Held {
+        let Some(Held {
             low,
             high,
             indivisible,
-        } = held;
+        }) = self.held(step, height, index)
+        else {
+            return Interval::NOTHING;
+        };
         let share = (high.mass / state.mass.low).min(1.0) * step.weight;
         let rest_low = state.rest_low.value();
         // How far the state after rejecting one token of the node varies.
         let spread = ((largest - smallest) / (rest_low - largest).max(1e-300)).min(1.0);
-        let uncertainty = if step.after == 1 {
-            share * spread * spread
-        } else {
-            share * spread
-        };
+        let again = if step.after == 1 { spread } else { 1.0 };
+        let uncertainty = share * spread * again;
         let exhausted = self.work > self.work_limit;
         if !indivisible && uncertainty > self.threshold && !exhausted {
             let left = self.node(step, height - 1, 2 * index);
@@ -596,31 +557,22 @@ impl Search<'_> {
         };
         let (below, above) = (after.low - step.centre, after.high - step.centre);
         let (held_low, held_high) = (low.mass, high.mass);
-        Interval {
-            low: below * if below > 0.0 { held_low } else { held_high },
-            high: above * if above > 0.0 { held_high } else { held_low },
-        }
+        let low = below * if below > 0.0 { held_low } else { held_high };
+        let high = above * if above > 0.0 { held_high } else { held_low };
+        Interval::of(low, high)
     }
 }
 
 fn at_least_zero(value: TwoFloat) -> TwoFloat {
-    if value.value() > 0.0 {
-        value
-    } else {
-        TwoFloat::ZERO
-    }
+    let is_positive = value.value() > 0.0;
+    if is_positive { value } else { TwoFloat::ZERO }
 }
 
 /// Bounds on a/b in [0, 1], for a <= b.
 fn quotient(a: Interval, b: Interval) -> Interval {
-    Interval {
-        low: if b.high > 0.0 {
-            (a.low / b.high).clamp(0.0, 1.0)
-        } else {
-            0.0
-        },
-        high: if a.high < b.low { a.high / b.low } else { 1.0 },
-    }
+    let low = Some(a.low / b.high).filter(|_| b.high > 0.0);
+    let high = if a.high < b.low { a.high / b.low } else { 1.0 };
+    Interval::of(low.map_or(0.0, |low| low.clamp(0.0, 1.0)), high)
 }
 
 #[cfg(test)]

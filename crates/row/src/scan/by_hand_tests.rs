@@ -133,10 +133,7 @@ fn powers_are_of_light_tokens_alone() {
 
 fn symmetric(draft: &[f64], most: usize, draws: usize) -> (Symmetric, Buckets) {
     let target = vec![1.0 / draft.len() as f64; draft.len()];
-    let rows = Rows {
-        target: &target,
-        draft,
-    };
+    let rows = Rows::new(&target, draft);
     let (mut buckets, mut symmetric) = (Buckets::default(), Symmetric::default());
     buckets.load(rows).unwrap();
     assert!(symmetric.prepare(most, draws, draft, &buckets));

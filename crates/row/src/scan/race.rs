@@ -40,8 +40,8 @@
 //! P(N_t < n) < 1e-18, later times add nothing.
 
 use super::buckets::{Buckets, ROUNDING};
-use super::lanes::{LANES, Lanes, PowerSums, Running, SUMMING, count, integrand};
-use crate::clocks::POWERS;
+use super::lanes::{PowerSums, Running, SUMMING, integrand};
+use crate::clocks::{Clocks, LANES, Lanes, POWERS, ring};
 use specgap_number::distribution::Rows;
 use specgap_number::quadrature::log_time_step;
 
@@ -422,14 +422,21 @@ impl Race {
         self.counts.resize(draws, [0.0; LANES]);
         let last = times[LANES - 1];
         let Prefix { tokens, levels, .. } = &self.prefix;
-        let level = levels
-            .iter()
-            .find(|level| level.scale * last <= EXPANSION_LIMIT);
+        let mut all = levels.iter();
+        let level = all.find(|level| level.scale * last <= EXPANSION_LIMIT);
         let (sums, scale, above) = match level {
             Some(level) => (level.sums, level.scale, level.above),
             None => ([0.0; POWERS], 0.0, tokens.len()),
         };
-        let (taken, is_over) = count(&sums, scale, &tokens[..above], times, &mut self.counts);
+        let rates = &tokens[..above];
+        let clocks = Clocks {
+            scale,
+            plain: &sums,
+            marked: &sums,
+            rates,
+            targets: rates,
+        };
+        let (taken, is_over) = ring::<false>(&clocks, times, &mut self.counts, &mut []);
         let lights = levels.last().map_or(0.0, |level| level.sums[0]);
         if level.is_none() && !is_over && lights > 0.0 {
             return Err(TooFewHeavy);

@@ -74,17 +74,12 @@ pub(super) struct Polynomial {
 impl Polynomial {
     fn of(terms: &[Term]) -> Self {
         let power = |term: &Term, score: usize| term.powers.get(score).copied().unwrap_or(0);
-        let terms: Vec<_> = terms
-            .iter()
-            .map(|term| {
-                let rounded = round_nearest(&term.coefficient);
-                (
-                    term.coefficient.clone(),
-                    rounded,
-                    [power(term, 0), power(term, 1)],
-                )
-            })
-            .collect();
+        let terms = terms.iter().map(|term| {
+            let rounded = round_nearest(&term.coefficient);
+            let powers = [0, 1].map(|score| power(term, score));
+            (term.coefficient.clone(), rounded, powers)
+        });
+        let terms: Vec<_> = terms.collect();
         let degree = terms.iter().map(|(_, _, powers)| powers.iter().sum());
         Self {
             degree: degree.max().unwrap_or(0),

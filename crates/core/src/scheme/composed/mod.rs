@@ -10,6 +10,7 @@ pub use algebra::{
 };
 pub use truncated::{most_probable, nucleus};
 
+use super::law::{of_draft, tuples_in_both};
 use super::score::{Score, Scores, Term, mass_outside, proportional};
 use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
 use node::{Drawn, Leaf, Node};
@@ -60,7 +61,8 @@ impl Composed {
         let root = node::normalise(vocab, law)?;
         let forced = root.forced();
         let scores = distinct_scores(vocab, &root, &forced);
-        let polynomial = (scores.len() == 2)
+        let is_two = scores.len() == 2;
+        let polynomial = is_two
             .then(|| polynomial(&root, &forced, &scores))
             .flatten();
         Ok(Self {
@@ -71,6 +73,14 @@ impl Composed {
             scores,
             polynomial,
         })
+    }
+
+    fn tuples<M: node::Arithmetic>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+        self.root.tuples(&mut |tuple, mass: &M| {
+            if !mass.is_nil() {
+                visit(tuple, mass);
+            }
+        });
     }
 
     fn set_law_of<M: node::Arithmetic>(&self) -> (SetFamily, Vec<M>) {
@@ -92,17 +102,12 @@ fn leaf_score(vocab: usize, leaf: &Leaf, forced: &[usize]) -> Option<Kept> {
             Draft::from_weights(weights).map(Kept::Mass)
         }
         Leaf::Poisson(chances) => {
-            let chances: Vec<Rational> = chances
-                .iter()
-                .enumerate()
-                .map(|(token, (chance, _))| {
-                    if free(token) {
-                        chance.exact.clone()
-                    } else {
-                        Rational::zero()
-                    }
-                })
-                .collect();
+            let each = chances.iter().enumerate();
+            let chance = |(token, (chance, _)): (usize, &(node::Share, _))| match free(token) {
+                true => chance.exact.clone(),
+                false => Rational::zero(),
+            };
+            let chances: Vec<Rational> = each.map(chance).collect();
             (chances.iter().any(|chance| !chance.is_nil())).then_some(Kept::Chance(chances))
         }
         Leaf::Drawn(drawn) => {
@@ -263,18 +268,8 @@ fn leaf_polynomial(leaf: &Leaf, forced: &[usize], scores: &[Kept]) -> Option<Pol
 }
 
 impl DraftScheme for Composed {
-    fn name(&self) -> SchemeName {
-        SchemeName::COMPOSED
-    }
-    fn vocab(&self) -> usize {
-        self.vocab
-    }
-    fn drafts(&self) -> usize {
-        self.drafts
-    }
-    fn draft(&self) -> Option<&Draft> {
-        None
-    }
+    of_draft!(self, SchemeName::COMPOSED, self.vocab, self.drafts, None);
+
     fn nothing(&self) -> f64 {
         self.root.chain::<f64>(&[]).empty
     }
@@ -293,31 +288,13 @@ impl DraftScheme for Composed {
     fn tuple_count(&self) -> f64 {
         self.root.tuple_count()
     }
-    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.root.tuples(&mut |tuple, mass: &f64| {
-            if *mass > 0.0 {
-                visit(tuple, *mass);
-            }
-        });
-    }
-    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        self.root.tuples(&mut |tuple, mass: &Rational| {
-            if !mass.is_nil() {
-                visit(tuple, mass);
-            }
-        });
-    }
+    tuples_in_both!(self, tuples());
     fn set_count(&self) -> f64 {
         self.root.set_count()
     }
 
     fn set_law(&self) -> SetLaw {
-        let (sets, probabilities) = self.set_law_of();
-        SetLaw {
-            sets,
-            probabilities,
-            relative_error: self.root.relative_error(),
-        }
+        SetLaw::of(self.set_law_of(), self.root.relative_error())
     }
 
     fn set_law_cost(&self) -> f64 {
@@ -342,18 +319,14 @@ impl DraftScheme for Composed {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, masses) = self.set_law_of::<Rational>();
-        ExactSetLaw::from_probabilities(sets, &masses)
+        ExactSetLaw::from_probabilities(self.set_law_of())
     }
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let chain = self.root.chain::<f64>(order);
+        let inside = chain.inside.iter().map(|mass| mass.clamp(0.0, 1.0));
         PrefixScan {
-            inside: chain
-                .inside
-                .iter()
-                .map(|mass| mass.clamp(0.0, 1.0))
-                .collect(),
+            inside: inside.collect(),
             absolute_error: chain.error + f64::EPSILON,
         }
     }

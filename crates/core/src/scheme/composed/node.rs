@@ -8,8 +8,8 @@ use super::algebra::{
 };
 use super::stopped::{Rate, Stopped};
 use crate::scheme::{
-    DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, WithReplacement, WithoutReplacement,
-    set_of,
+    DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, Probability, WithReplacement,
+    WithoutReplacement, set_of,
 };
 use num_bigint::BigUint;
 use num_traits::Signed;
@@ -94,61 +94,26 @@ struct Groups {
 }
 
 /// What laws are computed in; both are wanted of the laws that are composed.
-pub(super) trait Arithmetic: Rate {
-    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self));
-    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self));
-    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self;
+pub(super) trait Arithmetic: Rate + Probability {
     fn chain(base: &Base, order: &[usize]) -> Chain<Self>;
 }
 
 impl Arithmetic for f64 {
-    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self)) {
-        law.for_each_tuple(&mut |tuple, mass| visit(tuple, &mass));
-    }
-    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self)) {
-        let law = law.set_law();
-        for (set, &mass) in law.sets.iter().zip(&law.probabilities) {
-            visit(set, mass);
-        }
-    }
-    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self {
-        law.set_probability(set)
-    }
     fn chain(base: &Base, order: &[usize]) -> Chain<Self> {
-        match base {
-            Base::Law(law) => {
-                let scan = law.prefix_scan(order);
-                Chain {
-                    empty: law.nothing(),
-                    inside: scan.inside,
-                    error: scan.absolute_error,
-                }
-            }
-            Base::Stopped(law) => {
-                let (empty, inside, error) = law.scan(order);
-                Chain {
-                    empty,
-                    inside,
-                    error,
-                }
-            }
+        let law = match base {
+            Base::Law(law) => law,
+            Base::Stopped(law) => return law.scan(order),
+        };
+        let scan = law.prefix_scan(order);
+        Chain {
+            empty: law.nothing(),
+            inside: scan.inside,
+            error: scan.absolute_error,
         }
     }
 }
 
 impl Arithmetic for Rational {
-    fn tuples(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], &Self)) {
-        law.for_each_tuple_exact(visit);
-    }
-    fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self)) {
-        let law = law.exact_set_law();
-        for (set, weight) in law.sets.iter().zip(&law.weights) {
-            visit(set, Self::fraction(weight, &law.total));
-        }
-    }
-    fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self {
-        law.set_probability_exact(set)
-    }
     fn chain(base: &Base, order: &[usize]) -> Chain<Self> {
         let (empty, inside) = match base {
             Base::Law(law) => (law.nothing_exact(), law.prefix_scan_exact(order)),
@@ -244,9 +209,8 @@ impl Drawn {
             None => mass,
             Some(_) => mass.over(&kept),
         };
-        sums.into_iter()
-            .map(|(set, sum)| (set, share(sum.value())))
-            .collect()
+        let sums = sums.into_iter();
+        sums.map(|(set, sum)| (set, share(sum.value()))).collect()
     }
 
     /// P(just `set`), from the base's definition.
@@ -264,10 +228,8 @@ impl Drawn {
             None => base_mass(set),
             Some(groups) => {
                 // Every choice of some members of each group.
-                let members: Vec<&[usize]> = set
-                    .iter()
-                    .map(|&token| groups.members[token as usize].as_slice())
-                    .collect();
+                let members = |&token: &u32| &groups.members[token as usize][..];
+                let members: Vec<&[usize]> = set.iter().map(members).collect();
                 let mut sum = M::Sum::default();
                 let mut chosen = Vec::new();
                 choices(&members, self.draws, &mut chosen, &mut |fine| {
@@ -283,17 +245,15 @@ impl Drawn {
     }
 
     fn chain<M: Arithmetic>(&self, order: &[usize]) -> Chain<M> {
-        let fine: Vec<Vec<usize>> = order
-            .iter()
-            .map(|&token| {
-                let all = match &self.groups {
-                    None => vec![token],
-                    Some(groups) => groups.members[token].clone(),
-                };
-                let kept = |&token: &usize| !self.is_avoided(token_id(token));
-                all.into_iter().filter(kept).collect()
-            })
-            .collect();
+        let fine = |&token: &usize| -> Vec<usize> {
+            let all = match &self.groups {
+                None => vec![token],
+                Some(groups) => groups.members[token].clone(),
+            };
+            let kept = |&token: &usize| !self.is_avoided(token_id(token));
+            all.into_iter().filter(kept).collect()
+        };
+        let fine: Vec<Vec<usize>> = order.iter().map(fine).collect();
         let flat: Vec<usize> = fine.iter().flatten().copied().collect();
         let chain = M::chain(&self.base, &flat);
         let mut held = 0;
@@ -302,16 +262,14 @@ impl Drawn {
             None => mass.clone(),
             Some(_) => mass.over(&kept).smaller(&M::one()),
         };
-        let inside = fine
-            .iter()
-            .map(|tokens| {
-                held += tokens.len();
-                share(match held {
-                    0 => &chain.empty,
-                    _ => &chain.inside[held - 1],
-                })
+        let inside = fine.iter().map(|tokens| {
+            held += tokens.len();
+            share(match held {
+                0 => &chain.empty,
+                _ => &chain.inside[held - 1],
             })
-            .collect();
+        });
+        let inside = inside.collect();
         let error = match &self.avoided {
             None => chain.error,
             Some(_) => chain.error / kept.to_f64() + 4.0 * f64::EPSILON,
@@ -392,10 +350,8 @@ impl Leaf {
     fn set_mass<M: Arithmetic>(&self, set: &[u32]) -> M {
         match self {
             Self::Fixed(tokens) => {
-                let same = tokens
-                    .iter()
-                    .map(|&token| token_id(token))
-                    .eq(set.iter().copied());
+                let tokens = tokens.iter().map(|&token| token_id(token));
+                let same = tokens.eq(set.iter().copied());
                 if same { M::one() } else { M::zero() }
             }
             Self::Poisson(chances) => {
@@ -433,25 +389,20 @@ impl Leaf {
                     listed[token] = true;
                 }
                 // The chance to miss all tokens outside, from the far end.
-                let mut missed = M::one();
-                for ((_, miss), _) in (chances.iter().zip(&listed)).filter(|(_, listed)| !**listed)
-                {
-                    missed = missed.times(&miss.value());
-                }
+                let unlisted = chances.iter().zip(&listed).filter(|(_, listed)| !**listed);
+                let mut missed =
+                    unlisted.fold(M::one(), |all, ((_, miss), _)| all.times(&miss.value()));
                 let mut inside = vec![M::zero(); order.len()];
                 for (position, &token) in order.iter().enumerate().rev() {
                     inside[position] = missed.clone();
                     missed = missed.times(&chances[token].1.value());
                 }
                 let count = chances.len() as f64;
+                let rounding = if M::EXACT { 0.0 } else { 2.0 * f64::EPSILON };
                 Chain {
                     empty: missed,
                     inside,
-                    error: if M::EXACT {
-                        0.0
-                    } else {
-                        2.0 * count * f64::EPSILON
-                    },
+                    error: count * rounding,
                 }
             }
             Self::Drawn(drawn) => drawn.chain(order),
@@ -513,9 +464,8 @@ impl Node {
     /// The law of the set, by merging the laws of the parts.
     pub(super) fn sets<M: Arithmetic>(&self) -> Sets<M> {
         let summed = |sums: BTreeMap<Vec<u32>, M::Sum>| -> Sets<M> {
-            sums.into_iter()
-                .map(|(set, sum)| (set, sum.value()))
-                .collect()
+            let sums = sums.into_iter();
+            sums.map(|(set, sum)| (set, sum.value())).collect()
         };
         match self {
             Self::Leaf(leaf) => leaf.sets(),
@@ -556,19 +506,19 @@ impl Node {
                 let mut reached = vec![M::zero(); size];
                 reached[0] = M::one();
                 for part in parts {
-                    let masses: Vec<M> = (0..size)
-                        .map(|mask| {
-                            let subset: Vec<u32> = (0..set.len())
-                                .filter(|bit| mask >> bit & 1 == 1)
-                                .map(|bit| set[bit])
-                                .collect();
-                            part.set_mass(&subset)
-                        })
-                        .collect();
+                    let mass = |mask: usize| -> M {
+                        let bits = (0..set.len()).filter(|bit| mask >> bit & 1 == 1);
+                        part.set_mass(&bits.map(|bit| set[bit]).collect::<Vec<u32>>())
+                    };
+                    let masses: Vec<M> = (0..size).map(mass).collect();
                     let mut sums = vec![M::Sum::default(); size];
-                    for (held, mass) in reached.iter().enumerate().filter(|(_, m)| !m.is_nil()) {
-                        for (more, share) in masses.iter().enumerate().filter(|(_, m)| !m.is_nil())
-                        {
+                    let some = |all: &[M]| -> Vec<(usize, M)> {
+                        let all = all.iter().cloned().enumerate();
+                        all.filter(|(_, mass)| !mass.is_nil()).collect()
+                    };
+                    let masses = some(&masses);
+                    for (held, mass) in some(&reached) {
+                        for (more, share) in &masses {
                             sums[held | more].add(&mass.times(share));
                         }
                     }
@@ -809,6 +759,9 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
         let unknown = tokens.iter().find(|&&token| token >= vocab);
         unknown.map_or(Ok(()), |&token| Err(CompositionFault::Token(token, vocab)))
     };
+    let within = |index: usize, part: Composition| {
+        build(vocab, part, level + 1).map_err(|error| error.within(&format!("of[{index}]")))
+    };
     let counted = |parts: usize| match parts {
         1..=MOST_PARTS => Ok(()),
         _ => Err(CompositionFault::Parts(parts)),
@@ -822,21 +775,15 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
         Composition::Poisson(chances) => poisson(vocab, chances),
         Composition::Union(parts) => {
             counted(parts.len())?;
-            let parts = parts.into_iter().enumerate().map(|(index, part)| {
-                build(vocab, part, level + 1).map_err(|error| error.within(&format!("of[{index}]")))
-            });
+            let parts = parts.into_iter().enumerate();
+            let parts = parts.map(|(index, part)| within(index, part));
             Ok(Node::Union(parts.collect::<Result<_, _>>()?))
         }
         Composition::Mixture(parts) => {
             counted(parts.len())?;
             for (index, (weight, _)) in parts.iter().enumerate() {
                 if !weight.is_positive() {
-                    return Err(CompositionFault::Value(
-                        format!("weights[{index}]"),
-                        format_rational(weight),
-                        "above 0",
-                    )
-                    .into());
+                    return Err(value(format!("weights[{index}]"), weight, "above 0"));
                 }
             }
             let total: Rational = parts.iter().map(|(weight, _)| weight).sum();
@@ -844,13 +791,10 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
                 .into_iter()
                 .enumerate()
                 .map(|(index, (weight, part))| {
-                    let part = build(vocab, part, level + 1)
-                        .map_err(|error| error.within(&format!("of[{index}]")))?;
-                    Ok((Share::of(weight / &total), part))
+                    Ok((Share::of(weight / &total), within(index, part)?))
                 });
-            Ok(Node::Mixture(
-                parts.collect::<Result<_, CompositionError>>()?,
-            ))
+            let parts: Result<_, CompositionError> = parts.collect();
+            Ok(Node::Mixture(parts?))
         }
         Composition::Avoiding(tokens, law) => {
             check(&tokens)?;
@@ -858,7 +802,7 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
             for token in tokens {
                 avoided[token] = true;
             }
-            let law = build(vocab, *law, level + 1).map_err(|error| error.within("of[0]"))?;
+            let law = within(0, *law)?;
             let (law, _) = avoiding(law, &avoided)?.ok_or(CompositionFault::Impossible)?;
             Ok(law)
         }
@@ -870,41 +814,33 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
     }
 }
 
+/// Says that a number is none of those that it may be.
+fn value(name: String, is: &Rational, wanted: &'static str) -> CompositionError {
+    CompositionFault::Value(name, format_rational(is), wanted).into()
+}
+
 fn poisson(vocab: usize, chances: Vec<Rational>) -> Result<Node, CompositionError> {
     if chances.len() != vocab {
         return Err(CompositionFault::Vocabulary("chances", chances.len(), vocab).into());
     }
     for (token, chance) in chances.iter().enumerate() {
         if chance.is_negative() || *chance > Rational::one() {
-            return Err(CompositionFault::Value(
-                format!("chances[{token}]"),
-                format_rational(chance),
-                "in [0, 1]",
-            )
-            .into());
+            return Err(value(format!("chances[{token}]"), chance, "in [0, 1]"));
         }
     }
     // A chance of 1 has no finite hazard: these tokens stand apart.
-    let sure: Vec<usize> = (0..vocab)
-        .filter(|&token| chances[token] == Rational::one())
-        .collect();
-    let rest = chances
-        .into_iter()
-        .map(|chance| {
-            let chance = if chance == Rational::one() {
-                Rational::zero()
-            } else {
-                chance
-            };
-            let missed = Rational::one() - &chance;
-            (Share::of(chance), Share::of(missed))
-        })
-        .collect();
-    let rest = Node::Leaf(Leaf::Poisson(rest));
-    Ok(if sure.is_empty() {
-        rest
-    } else {
-        Node::Union(vec![Node::Leaf(Leaf::Fixed(sure)), rest])
+    let is_sure = |token: &usize| chances[*token] == Rational::one();
+    let sure: Vec<usize> = (0..vocab).filter(is_sure).collect();
+    let rest = chances.into_iter().map(|chance| {
+        let chance = Some(chance).filter(|chance| *chance != Rational::one());
+        let chance = chance.unwrap_or_default();
+        let missed = Rational::one() - &chance;
+        (Share::of(chance), Share::of(missed))
+    });
+    let rest = Node::Leaf(Leaf::Poisson(rest.collect()));
+    Ok(match sure.is_empty() {
+        true => rest,
+        false => Node::Union(vec![Node::Leaf(Leaf::Fixed(sure)), rest]),
     })
 }
 
@@ -923,12 +859,7 @@ fn draws(vocab: usize, draft: Draft, count: usize, how: Draws) -> Result<Node, C
     if let Draws::Stopped(rate) = &how
         && !(1e-9..=1e9).contains(&round_nearest(rate))
     {
-        return Err(CompositionFault::Value(
-            "stop".to_owned(),
-            format_rational(rate),
-            "in [1e-9, 1e9]",
-        )
-        .into());
+        return Err(value("stop".to_owned(), rate, "in [1e-9, 1e9]"));
     }
     Ok(Node::Leaf(drawn(draft, count, how)))
 }
@@ -941,23 +872,16 @@ fn drawn(draft: Draft, count: usize, how: Draws) -> Leaf {
         return Leaf::Fixed(support);
     }
     let own = draft.clone();
-    let (base, how) = match how {
-        Draws::Stopped(ref rate) => {
-            let law = Stopped::new(own, count, rate.clone());
-            (Base::Stopped(Box::new(law)), how)
-        }
-        Draws::Sequential if count > 1 => (
-            Base::Law(Arc::new(WithoutReplacement::new(own, count))),
-            how,
-        ),
-        Draws::Distinct if count > 1 => (
-            Base::Law(Arc::new(DistinctConditioned::new(own, count))),
-            how,
-        ),
-        _ => {
-            let law = WithReplacement::new(own, count);
-            (Base::Law(Arc::new(law)), Draws::Independent)
-        }
+    let how = if count > 1 || stopped {
+        how
+    } else {
+        Draws::Independent
+    };
+    let base = match &how {
+        Draws::Stopped(rate) => Base::Stopped(Box::new(Stopped::new(own, count, rate.clone()))),
+        Draws::Sequential => Base::Law(Arc::new(WithoutReplacement::new(own, count))),
+        Draws::Distinct => Base::Law(Arc::new(DistinctConditioned::new(own, count))),
+        Draws::Independent => Base::Law(Arc::new(WithReplacement::new(own, count))),
     };
     Leaf::Drawn(Box::new(Drawn {
         base,
@@ -1018,17 +942,12 @@ fn leaf_avoiding(leaf: Leaf, avoided: &[bool]) -> Avoiding<Leaf> {
         }
         Leaf::Poisson(chances) => {
             let mut all = Rational::one();
-            let chances = chances
-                .into_iter()
-                .enumerate()
-                .map(|(token, (chance, missed))| {
-                    if !avoided[token] {
-                        return (chance, missed);
-                    }
-                    all = all.times(&missed.exact);
-                    (Share::of(Rational::zero()), Share::of(Rational::one()))
-                })
-                .collect();
+            let mut chances = chances;
+            for ((chance, missed), _) in chances.iter_mut().zip(avoided).filter(|(_, out)| **out) {
+                all = all.times(&missed.exact);
+                *chance = Share::of(Rational::zero());
+                *missed = Share::of(Rational::one());
+            }
             Some((Leaf::Poisson(chances), all))
         }
         Leaf::Drawn(drawn) => return drawn_avoiding(*drawn, avoided),
@@ -1039,10 +958,8 @@ fn leaf_avoiding(leaf: Leaf, avoided: &[bool]) -> Avoiding<Leaf> {
 const LARGEST_CONDITIONED: f64 = 2.0e6;
 
 fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
-    let all: Vec<bool> = (0..drawn.draft.vocab())
-        .map(token_id)
-        .map(|token| drawn.is_avoided(token) || avoided[drawn.image(token) as usize])
-        .collect();
+    let is_out = |token| drawn.is_avoided(token) || avoided[drawn.image(token) as usize];
+    let all: Vec<bool> = (0..drawn.draft.vocab()).map(token_id).map(is_out).collect();
     let kept: Vec<usize> = (0..all.len()).filter(|&token| !all[token]).collect();
     if !(0..all.len()).any(|token| all[token] && drawn.draft.is_positive(token)) {
         return Ok(Some((Leaf::Drawn(Box::new(drawn)), Rational::one())));
@@ -1057,17 +974,17 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
             return Ok(None);
         }
         let leaf = self::drawn(rest, drawn.draws, drawn.how);
-        let leaf = match drawn.groups {
-            None => leaf,
-            Some(groups) => leaf_merged(leaf, &groups.into, groups.members.len()),
-        };
-        return Ok(Some((leaf, chance)));
+        return Ok(Some(match drawn.groups {
+            None => (leaf, chance),
+            Some(groups) => (
+                leaf_merged(leaf, &groups.into, groups.members.len()),
+                chance,
+            ),
+        }));
     }
     if drawn.law_cost() > LARGEST_CONDITIONED {
-        return Err(CompositionFault::Conditioned(
-            drawn.draft.vocab(),
-            drawn.draws,
-        ));
+        let vocab = drawn.draft.vocab();
+        return Err(CompositionFault::Conditioned(vocab, drawn.draws));
     }
     let before = drawn.kept().exact.clone();
     drawn.avoided = Some(all);
@@ -1127,9 +1044,8 @@ fn leaf_merged(leaf: Leaf, into: &[usize], vocab: usize) -> Leaf {
                 let row = drawn.score.clone();
                 return self::drawn(row, drawn.draws, Draws::Independent);
             }
-            let into: Vec<usize> = (0..drawn.draft.vocab())
-                .map(|token| into[drawn.image(token_id(token)) as usize])
-                .collect();
+            let image = |token| into[drawn.image(token_id(token)) as usize];
+            let into: Vec<usize> = (0..drawn.draft.vocab()).map(image).collect();
             let mut members = vec![Vec::new(); vocab];
             for (token, &image) in into.iter().enumerate() {
                 members[image].push(token);

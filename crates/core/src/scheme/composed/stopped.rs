@@ -1,5 +1,6 @@
 //! Sequential draws that a clock may stop.
 
+use super::node::Chain;
 use crate::scheme::combinations::{Ranking, falling_factorial, for_each_combination, over_subsets};
 use crate::scheme::{DraftScheme, WithoutReplacement, choose, race};
 use specgap_number::distribution::{Draft, Rational, token_id};
@@ -24,20 +25,22 @@ impl Stopped {
     pub(super) fn new(draft: Draft, draws: usize, stop: Rational) -> Self {
         let stop_float = stop.to_f64();
         let whole = 1.0 + stop_float;
-        let row: Vec<f64> = (draft.probabilities().iter())
-            .chain([&stop_float])
-            .map(|mass| mass / whole)
-            .collect();
+        let row = draft.probabilities().iter().chain([&stop_float]);
+        let row: Vec<f64> = row.map(|mass| mass / whole).collect();
         let race = Draft::new(&row).ok();
-        let support = draft.support();
         Self {
             draws,
             stop,
             stop_float,
             race: race.map(|row| WithoutReplacement::new(row, draws)),
-            support,
+            support: draft.support(),
             draft,
         }
+    }
+
+    /// The most that can be drawn.
+    fn most(&self) -> usize {
+        self.draws.min(self.support.len())
     }
 
     fn rate<M: Rate>(&self) -> M {
@@ -90,10 +93,8 @@ impl Stopped {
             let mut next = Vec::with_capacity(ranking.choose(self.support.len(), size + 1));
             for_each_combination(self.support.len(), size + 1, |subset| {
                 let mut mass = M::Sum::default();
-                for (position, &place) in subset.iter().enumerate() {
-                    let before = (subset.iter().enumerate())
-                        .filter(|(other, _)| *other != position)
-                        .map(|(_, &place)| place);
+                for &place in subset {
+                    let before = subset.iter().copied().filter(|other| *other != place);
                     let from = &share[ranking.rank(before)];
                     mass.add(&from.times(&row[self.support[place]]));
                 }
@@ -145,11 +146,9 @@ impl Stopped {
 
     /// P(just `set` is drafted), summed over the orders of the set.
     pub(super) fn set_mass<M: Rate>(&self, set: &[u32]) -> M {
-        let places: Option<Vec<usize>> = set
-            .iter()
-            .map(|&token| self.support.binary_search(&(token as usize)).ok())
-            .collect();
-        let draws = self.draws.min(self.support.len());
+        let place = |&token: &u32| self.support.binary_search(&(token as usize)).ok();
+        let places: Option<Vec<usize>> = set.iter().map(place).collect();
+        let draws = self.most();
         let Some(places) = places.filter(|places| places.len() <= draws) else {
             return M::zero();
         };
@@ -157,10 +156,8 @@ impl Stopped {
         let mut reached = vec![M::zero(); 1 << places.len()];
         reached[0] = M::one();
         for mask in 0..reached.len() {
-            let drawn: Vec<usize> = (0..places.len())
-                .filter(|bit| mask >> bit & 1 == 1)
-                .map(|bit| places[bit])
-                .collect();
+            let drawn = (0..places.len()).filter(|bit| mask >> bit & 1 == 1);
+            let drawn: Vec<usize> = drawn.map(|bit| places[bit]).collect();
             let whole = stop.plus(&Self::left(&row, &self.support, &drawn));
             let on = reached[mask].over(&whole);
             if mask + 1 == reached.len() {
@@ -186,24 +183,20 @@ impl Stopped {
         }
         let mut empty = Rational::zero();
         let mut gained = vec![Rational::zero(); order.len()];
-        self.sets(&mut |set, mass: Rational| match set
-            .iter()
-            .map(|&token| place[token as usize])
-            .max()
-        {
-            None => empty.gain(&mass),
-            Some(usize::MAX) => {}
-            Some(last) => gained[last].gain(&mass),
+        self.sets(&mut |set, mass: Rational| {
+            let places = set.iter().map(|&token| place[token as usize]);
+            match places.max() {
+                None => empty.gain(&mass),
+                Some(usize::MAX) => {}
+                Some(last) => gained[last].gain(&mass),
+            }
         });
         let mut held = empty.clone();
-        let inside = gained
-            .iter()
-            .map(|gain| {
-                held.gain(gain);
-                held.clone()
-            })
-            .collect();
-        (empty, inside)
+        let inside = gained.iter().map(|gain| {
+            held.gain(gain);
+            held.clone()
+        });
+        (empty, inside.collect())
     }
 
     /// The same in `f64`, with a bound on the error.
@@ -212,38 +205,41 @@ impl Stopped {
     /// that is Q of sequential draws from q and the stop. Else the first ring outside comes
     /// first, and it is the stop's with probability `stop / (stop + s)`, whatever its time.
     /// So Q(H) = A + (1 - A) stop/(stop + s).
-    pub(super) fn scan(&self, order: &[usize]) -> (f64, Vec<f64>, f64) {
+    pub(super) fn scan(&self, order: &[usize]) -> Chain<f64> {
         let empty = self.stop_float / (1.0 + self.stop_float);
         let Some(race) = &self.race else {
             // No row: the rate leaves the range of f64.
-            return (empty, vec![0.0; order.len()], 1.0);
+            return Chain {
+                empty,
+                inside: vec![0.0; order.len()],
+                error: 1.0,
+            };
         };
         let scan = race.prefix_scan(order);
         let outside = race::outside_masses(self.draft.probabilities(), order);
-        let inside = scan
-            .inside
-            .iter()
-            .zip(outside)
-            .map(|(&all, outside)| {
-                let stopped = self.stop_float / (self.stop_float + outside);
-                (all + (1.0 - all) * stopped).clamp(0.0, 1.0)
-            })
-            .collect();
+        let inside = scan.inside.iter().zip(outside).map(|(&all, outside)| {
+            let stopped = self.stop_float / (self.stop_float + outside);
+            (all + (1.0 - all) * stopped).clamp(0.0, 1.0)
+        });
         // The row of V + 1 is rounded once more: Q moves by at most n TV.
         let rounded = 4.0 * (self.draws as f64 + 2.0) * f64::EPSILON;
-        (empty, inside, scan.absolute_error + rounded)
+        Chain {
+            empty,
+            inside: inside.collect(),
+            error: scan.absolute_error + rounded,
+        }
     }
 
     pub(super) fn tuple_count(&self) -> f64 {
-        (0..=self.draws.min(self.support.len()))
-            .map(|size| falling_factorial(self.support.len(), size))
+        let support = self.support.len();
+        (0..=self.most())
+            .map(|size| falling_factorial(support, size))
             .sum()
     }
 
     pub(super) fn set_count(&self) -> f64 {
-        (0..=self.draws.min(self.support.len()))
-            .map(|size| choose(self.support.len(), size))
-            .sum()
+        let support = self.support.len();
+        (0..=self.most()).map(|size| choose(support, size)).sum()
     }
 
     pub(super) fn law_cost(&self) -> f64 {
@@ -252,9 +248,8 @@ impl Stopped {
     }
 
     pub(super) fn exact_bits(&self) -> f64 {
-        let denominators: f64 = (0..self.draws.min(self.support.len()))
-            .map(|size| choose(self.support.len(), size))
-            .sum();
+        let support = self.support.len();
+        let denominators: f64 = (0..self.most()).map(|size| choose(support, size)).sum();
         let bits = self.draft.exact_bits() + self.stop.denom().bits() + self.stop.numer().bits();
         bits as f64 * (denominators + 1.0)
     }

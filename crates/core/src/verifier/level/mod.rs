@@ -11,7 +11,7 @@ mod tests;
 
 pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 
-use super::token::EXACT_FORMULA_BITS;
+use super::rule::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRate, RowRule, RowRuleError,

@@ -9,7 +9,7 @@ use num_bigint::{BigInt, BigUint};
 use num_traits::Zero;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use specgap_number::distribution::{Draft, Target, exact_value};
+use specgap_number::distribution::{Draft, Rational, Target, exact_value, round_nearest};
 use specgap_number::known::{Kind, Known};
 use specgap_row::{Rows, Workspace};
 
@@ -22,10 +22,8 @@ const DIVISIONS: u32 = 4096;
 /// as a row of integers up to a factor, and q without the tokens of `gone`.
 fn all_rejected(residual: &[BigUint], draft: &[BigUint], gone: u32, draws: usize) -> BigUint {
     let left = |token: usize| gone >> token & 1 == 0;
-    let rest: BigUint = (0..draft.len())
-        .filter(|&token| left(token))
-        .map(|token| &draft[token])
-        .sum();
+    let others = (0..draft.len()).filter(|&token| left(token));
+    let rest: BigUint = others.map(|token| &draft[token]).sum();
     // The tuple ends with the support.
     if draws == 0 || rest.is_zero() {
         return BigUint::from(1u32) << UNIT;
@@ -38,11 +36,8 @@ fn all_rejected(residual: &[BigUint], draft: &[BigUint], gone: u32, draws: usize
     let mut refused = vec![BigUint::zero(); draft.len()];
     for token in 0..draft.len() {
         let has = &residual[token] * &rest;
-        let offered = if left(token) {
-            &mass * &draft[token]
-        } else {
-            BigUint::zero()
-        };
+        let drawn = left(token).then(|| &mass * &draft[token]);
+        let offered = drawn.unwrap_or_default();
         if has > offered {
             wanted[token] = has - offered;
         } else {
@@ -52,13 +47,12 @@ fn all_rejected(residual: &[BigUint], draft: &[BigUint], gone: u32, draws: usize
     let sum = if draws == 1 {
         wanted.iter().sum::<BigUint>() << UNIT
     } else {
-        (0..draft.len())
-            .filter(|&token| !refused[token].is_zero())
-            .map(|token| {
-                let after = all_rejected(&wanted, draft, gone | 1 << token, draws - 1);
-                &refused[token] * after
-            })
-            .sum()
+        let some = (0..draft.len()).filter(|&token| !refused[token].is_zero());
+        let each = some.map(|token| {
+            let after = all_rejected(&wanted, draft, gone | 1 << token, draws - 1);
+            &refused[token] * after
+        });
+        each.sum()
     };
     sum / (mass * rest)
 }
@@ -93,11 +87,12 @@ fn extreme_rows(rng: &mut ChaCha8Rng) -> (Vec<f64>, Vec<f64>) {
     let round = rng.random_bool(0.4);
     let entry = |rng: &mut ChaCha8Rng| {
         let decade = 10f64.powi(-rng.random_range(0..=span));
-        if round {
-            decade
-        } else {
-            decade * rng.random_range(0.5..5.0)
-        }
+        decade
+            * if round {
+                1.0
+            } else {
+                rng.random_range(0.5..5.0)
+            }
     };
     let mut draft: Vec<f64> = (0..vocab).map(|_| entry(rng)).collect();
     let mut target: Vec<f64> = (0..vocab).map(|_| entry(rng)).collect();
@@ -165,9 +160,7 @@ fn hunt(rows: usize, seed: u64) -> Hunted {
                 "trial {trial}, {way}: [{lower:?}, {upper:?}] misses {}\np = {target:?}\nq = \
                  {draft:?}\nn = {drafts}, {tried:?}",
                 exact_value(2f64.powi(-200)).map_or(f64::NAN, |unit| {
-                    let shifted =
-                        unit * specgap_number::distribution::Rational::from(&truth >> 56u32);
-                    specgap_number::distribution::round_nearest(&shifted)
+                    round_nearest(&(unit * Rational::from(&truth >> 56u32)))
                 }),
             );
             hunted.enclosures += 1;
@@ -177,11 +170,7 @@ fn hunt(rows: usize, seed: u64) -> Hunted {
         check("acceptance", &rule.acceptance().membership, settings.width);
         let (lower, upper) = rule.enclosure(&tried);
         check("enclosure", &Known::rate(lower, lower, upper), 1.0);
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
-        let mut row = workspace.load(rows, drafts).unwrap();
+        let mut row = workspace.load(Rows::new(&target, &draft), drafts).unwrap();
         let rate = row.accepted_in_turn(drafts, &settings);
         check("row", &rate, settings.width);
     }
