@@ -179,9 +179,12 @@ fn not_drawn(comparison: &LogComparison) -> impl Iterator<Item = Block> {
     })
 }
 
+/// Something that may be said of a log.
+type SaysOf = fn(&ComparedLog) -> Option<String>;
+
 /// Says what has to be known of the logs: once where it is the same of all, else with their names.
 fn cautions(comparison: &LogComparison) -> Vec<String> {
-    let says: [fn(&ComparedLog) -> Option<String>; 6] = [
+    let says: [SaysOf; 6] = [
         |log| cautions::unfinished([log.unfinished].into_iter()),
         |log| cautions::missing([log.missing_mass].into_iter()),
         |log| cautions::masked(log.masked),
@@ -400,7 +403,7 @@ fn told(rate: &ComparedRate, number: usize) -> Option<(&LogDifference, bool)> {
 fn logs(comparison: &LogComparison) -> Section {
     let mut columns = head("");
     columns.extend(folders(comparison).map(Column::words));
-    let rows: [(&str, fn(&ComparedLog) -> Option<String>); 6] = [
+    let rows: [(&str, SaysOf); 6] = [
         ("target", |log| log.target.clone()),
         ("draft", |log| log.draft.clone()),
         ("V", |log| Some(count(log.vocabulary))),

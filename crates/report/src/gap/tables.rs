@@ -663,7 +663,7 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
 pub(super) fn histograms(report: &GapReport) -> Table {
     let mut columns = head("drafts | verifier");
     let bins = bin_names();
-    let bins = bins.iter().map(|name| Column::number(name));
+    let bins = bins.iter().map(Column::number);
     columns.extend(bins.map(|column| column.over("positions with a gap from")));
     let mut table = Table::new("histograms", "Positions by their gap", columns);
     each_cell(report, &mut table, None, |cell| {
