@@ -95,30 +95,20 @@ pub enum Align {
 }
 
 #[derive(Clone, Debug)]
-enum Mark {
-    Line {
-        points: Vec<(f64, f64)>,
-        ink: Ink,
-        width: f64,
-    },
-    Block {
-        corners: [(f64, f64); 2],
-        ink: Ink,
-        opacity: f64,
-    },
-    Disc {
-        centre: (f64, f64),
-        radius: f64,
-        ink: Ink,
-    },
-    Text {
-        text: String,
-        at: (f64, f64),
-        size: f64,
-        align: Align,
-        ink: Ink,
-    },
+enum Shape {
+    /// Through points, so wide.
+    Line(Vec<(f64, f64)>, f64),
+    /// Between two corners, so opaque.
+    Block([(f64, f64); 2], f64),
+    /// Around a centre, with a radius.
+    Disc((f64, f64), f64),
+    /// At a point, of a size.
+    Text(String, (f64, f64), f64, Align),
 }
+
+/// A shape in its colour.
+#[derive(Clone, Debug)]
+struct Mark(Ink, Shape);
 
 /// A picture as a list of marks. Coordinates are pixels from the upper left corner.
 #[derive(Clone, Debug)]
@@ -166,7 +156,7 @@ impl Canvas {
     pub(crate) fn heading(&self) -> &str {
         let mark = self.title.and_then(|(index, _)| self.marks.get(index));
         match mark {
-            Some(Mark::Text { text, .. }) => text,
+            Some(Mark(_, Shape::Text(text, ..))) => text,
             _ => "",
         }
     }
@@ -197,11 +187,11 @@ impl Canvas {
         all.marks.remove(index);
         all.height -= strip;
         let up = f64::from(strip);
-        for mark in &mut all.marks {
-            match mark {
-                Mark::Line { points, .. } => points.iter_mut().for_each(|(_, y)| *y -= up),
-                Mark::Block { corners, .. } => corners.iter_mut().for_each(|(_, y)| *y -= up),
-                Mark::Disc { centre: (_, y), .. } | Mark::Text { at: (_, y), .. } => *y -= up,
+        for Mark(_, shape) in &mut all.marks {
+            match shape {
+                Shape::Line(points, _) => points.iter_mut().for_each(|(_, y)| *y -= up),
+                Shape::Block(corners, _) => corners.iter_mut().for_each(|(_, y)| *y -= up),
+                Shape::Disc((_, y), _) | Shape::Text(_, (_, y), ..) => *y -= up,
             }
         }
         all
@@ -209,11 +199,8 @@ impl Canvas {
 
     /// Draws a line through points.
     pub fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
-        self.marks.push(Mark::Line {
-            points: points.to_vec(),
-            ink,
-            width,
-        });
+        self.marks
+            .push(Mark(ink, Shape::Line(points.to_vec(), width)));
     }
 
     /// A line in dashes: lengths drawn and left out in turn. Without lengths it
@@ -245,20 +232,12 @@ impl Canvas {
     }
 
     pub(crate) fn block(&mut self, corners: [(f64, f64); 2], ink: Ink, opacity: f64) {
-        self.marks.push(Mark::Block {
-            corners,
-            ink,
-            opacity,
-        });
+        self.marks.push(Mark(ink, Shape::Block(corners, opacity)));
     }
 
     /// Draws a disc.
     pub fn disc(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
-        self.marks.push(Mark::Disc {
-            centre,
-            radius,
-            ink,
-        });
+        self.marks.push(Mark(ink, Shape::Disc(centre, radius)));
     }
 
     pub(crate) fn ring(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
@@ -268,21 +247,15 @@ impl Canvas {
 
     /// Writes a line of text.
     pub fn text(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
-        let text = text.to_owned();
-        self.marks.push(Mark::Text {
-            text,
-            at,
-            size,
-            align,
-            ink,
-        });
+        let shape = Shape::Text(text.to_owned(), at, size, align);
+        self.marks.push(Mark(ink, shape));
     }
 
     /// Its texts, and where they stand.
     #[cfg(test)]
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
-        self.marks.iter().filter_map(|mark| match mark {
-            Mark::Text { text, at, .. } => Some((text.as_str(), *at)),
+        self.marks.iter().filter_map(|mark| match &mark.1 {
+            Shape::Text(text, at, ..) => Some((text.as_str(), *at)),
             _ => None,
         })
     }
@@ -339,44 +312,27 @@ impl Canvas {
         let scale = f64::from(FINE);
         let point = |(x, y): (f64, f64)| ((x * scale).round() as i32, (y * scale).round() as i32);
         area.fill(&Ink::Paper.light())?;
-        for mark in &self.marks {
-            match mark {
-                Mark::Line { points, ink, width } => {
+        for Mark(ink, shape) in &self.marks {
+            let ink = ink.light();
+            match shape {
+                Shape::Line(points, width) => {
                     let style = ShapeStyle {
-                        color: ink.light().to_rgba(),
+                        color: ink.to_rgba(),
                         filled: false,
                         stroke_width: (width * scale).round().max(1.0) as u32,
                     };
                     let points: Vec<_> = points.iter().copied().map(point).collect();
                     area.draw(&PathElement::new(points, style))?;
                 }
-                Mark::Block {
-                    corners,
-                    ink,
-                    opacity,
-                } => {
-                    let style = ink.light().mix(*opacity).filled();
+                Shape::Block(corners, opacity) => {
+                    let style = ink.mix(*opacity).filled();
                     area.draw(&Rectangle::new(corners.map(point), style))?;
                 }
-                Mark::Disc {
-                    centre,
-                    radius,
-                    ink,
-                } => {
-                    let style = ink.light().filled();
-                    area.draw(&Circle::new(
-                        point(*centre),
-                        (radius * scale).round(),
-                        style,
-                    ))?;
+                Shape::Disc(centre, radius) => {
+                    let radius = (radius * scale).round();
+                    area.draw(&Circle::new(point(*centre), radius, ink.filled()))?;
                 }
-                Mark::Text {
-                    text,
-                    at,
-                    size,
-                    align,
-                    ink,
-                } => {
+                Shape::Text(text, at, size, align) => {
                     let across = match align {
                         Align::Left => HPos::Left,
                         Align::Centre => HPos::Center,
@@ -384,7 +340,7 @@ impl Canvas {
                     };
                     let style = (FAMILY, size * scale * TYPE)
                         .into_font()
-                        .color(&ink.light())
+                        .color(&ink)
                         .pos(Pos::new(across, VPos::Center));
                     area.draw(&Text::new(text.clone(), point(*at), style))?;
                 }

@@ -86,6 +86,30 @@ pub enum Block {
     Panel(Panel),
 }
 
+impl Block {
+    /// Prose.
+    pub fn paragraph(text: impl Into<String>) -> Self {
+        Self::Paragraph(text.into())
+    }
+
+    /// What a reader has to know to read the numbers right.
+    pub fn caution(text: impl Into<String>) -> Self {
+        Self::Caution(text.into())
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Figure> for Block {
+    fn from(figure: Figure) -> Self {
+        Self::Figure(figure)
+    }
+}
+
 /// A choice of one of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -202,15 +226,21 @@ impl Section {
         id: &'static str,
         title: &'static str,
         purpose: &'static str,
-        blocks: impl IntoIterator<Item = Block>,
+        blocks: impl IntoIterator<Item = impl Into<Block>>,
     ) -> Self {
         Self {
             id,
             title,
             purpose,
-            blocks: blocks.into_iter().collect(),
+            blocks: blocks.into_iter().map(Into::into).collect(),
             main: false,
         }
+    }
+
+    /// Returns it with more blocks behind the others.
+    pub fn with(mut self, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.blocks.extend(blocks.into_iter().map(Into::into));
+        self
     }
 
     /// Shown in short texts too.
@@ -359,12 +389,8 @@ impl Page {
                 Block::Table(table) => {
                     let rows = table.groups.iter().flat_map(|group| &group.rows);
                     lines.extend(rows.map(|row| {
-                        let entries: Vec<&str> = row
-                            .entries
-                            .iter()
-                            .map(|entry| entry.text.as_str())
-                            .collect();
-                        visible(entries.join(" | "))
+                        let entries = row.entries.iter().map(|entry| entry.text.as_str());
+                        visible(entries.collect::<Vec<_>>().join(" | "))
                     }));
                 }
                 _ => {}

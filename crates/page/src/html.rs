@@ -28,7 +28,7 @@ impl Page {
             self.chosen_style()
         );
         if !self.subtitle.is_empty() {
-            let _ = writeln!(out, "<p class=\"sub\">{}</p>", escape(&self.subtitle));
+            line(&mut out, "p class=\"sub\"", &escape(&self.subtitle));
         }
         out.push_str("</header>\n<main>\n");
         first(&mut out, &self.lead, self.last_line())?;
@@ -91,7 +91,7 @@ fn first(out: &mut String, lead: &[Block], last: Option<String>) -> Result<(), D
     );
     blocks(out, &lead.before)?;
     if let Some(text) = &lead.verdict {
-        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", prose(text));
+        line(out, "p class=\"verdict\"", &prose(text));
     }
     if !lead.seen.is_empty() {
         out.push_str("<div class=\"seen\">\n");
@@ -101,12 +101,10 @@ fn first(out: &mut String, lead: &[Block], last: Option<String>) -> Result<(), D
     out.push_str("<div class=\"lines\">\n");
     blocks(out, &lead.open)?;
     if !lead.folded.is_empty() {
-        let _ = writeln!(out, "<details><summary>{MORE}</summary>");
-        blocks(out, &lead.folded)?;
-        out.push_str("</details>\n");
+        details(out, MORE, &lead.folded)?;
     }
     if let Some(last) = last {
-        let _ = writeln!(out, "<p class=\"next\">{}</p>", prose(&last));
+        line(out, "p class=\"next\"", &prose(&last));
     }
     out.push_str("</div>\n</div>\n");
     Ok(())
@@ -157,11 +155,29 @@ fn titled(title: Option<&String>) -> String {
     title.map_or_else(String::new, |title| format!(" title=\"{}\"", escape(title)))
 }
 
+/// Text in an element on a line of its own; `element` is its name with its attributes.
+fn line(out: &mut String, element: &str, text: &str) {
+    let name = element.split(' ').next().unwrap_or_default();
+    let _ = writeln!(out, "<{element}>{text}</{name}>");
+}
+
+fn list(out: &mut String, items: impl Iterator<Item = String>) {
+    out.push_str("<ul>\n");
+    items.for_each(|item| line(out, "li", &item));
+    out.push_str("</ul>\n");
+}
+
+fn details(out: &mut String, summary: &str, blocks: &[Block]) -> Result<(), DrawError> {
+    let _ = writeln!(out, "<details><summary>{summary}</summary>");
+    self::blocks(out, blocks)?;
+    out.push_str("</details>\n");
+    Ok(())
+}
+
 fn blocks(out: &mut String, blocks: &[Block]) -> Result<(), DrawError> {
     let mut rest = blocks;
     while let Some((block, after)) = rest.split_first() {
-        let figures: Vec<&Figure> = rest
-            .iter()
+        let figures: Vec<&Figure> = (rest.iter())
             .map_while(|block| match block {
                 Block::Figure(figure) => Some(figure),
                 _ => None,
@@ -185,26 +201,11 @@ fn blocks(out: &mut String, blocks: &[Block]) -> Result<(), DrawError> {
 
 fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
     match block {
-        Block::Paragraph(text) => {
-            let _ = writeln!(out, "<p>{}</p>", prose(text));
-        }
-        Block::Caution(text) => {
-            let text = prose(text);
-            let _ = writeln!(out, "<p class=\"caution\" role=\"note\">{text}</p>");
-        }
-        Block::Wrong(text) => {
-            let _ = writeln!(out, "<p class=\"caution wrong\">{}</p>", prose(text));
-        }
-        Block::Heading(text) => {
-            let _ = writeln!(out, "<h3>{}</h3>", escape(text));
-        }
-        Block::List(items) => {
-            out.push_str("<ul>\n");
-            for item in items {
-                let _ = writeln!(out, "<li>{}</li>", prose(item));
-            }
-            out.push_str("</ul>\n");
-        }
+        Block::Paragraph(text) => line(out, "p", &prose(text)),
+        Block::Caution(text) => line(out, "p class=\"caution\" role=\"note\"", &prose(text)),
+        Block::Wrong(text) => line(out, "p class=\"caution wrong\"", &prose(text)),
+        Block::Heading(text) => line(out, "h3", &escape(text)),
+        Block::List(items) => list(out, items.iter().map(|item| prose(item))),
         Block::Definitions(words) => {
             out.push_str("<dl class=\"defs\">\n");
             for (word, meaning) in words {
@@ -218,24 +219,18 @@ fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
         Block::Figure(figure) => picture(out, figure)?,
         Block::Tokens(text) => tokens(out, text),
         Block::Details { summary, blocks } => {
-            let summary = escape(summary);
-            let _ = writeln!(out, "<details><summary>{summary}</summary>");
-            self::blocks(out, blocks)?;
-            out.push_str("</details>\n");
+            details(out, &escape(summary), blocks)?;
         }
-        Block::Command(text) => {
-            let _ = writeln!(out, "<pre><code>{}</code></pre>", escape(text));
-        }
+        Block::Command(text) => line(out, "pre", &format!("<code>{}</code>", escape(text))),
         Block::Choice(all) => choices(out, all),
         Block::Panel(one) => panel(out, one)?,
-        Block::Links(links) => {
-            out.push_str("<ul>\n");
-            for link in links {
+        Block::Links(links) => list(
+            out,
+            links.iter().map(|link| {
                 let (place, text) = (link.address(".html"), escape(&link.text));
-                let _ = writeln!(out, "<li><a href=\"{place}\">{text}</a></li>");
-            }
-            out.push_str("</ul>\n");
-        }
+                format!("<a href=\"{place}\">{text}</a>")
+            }),
+        ),
     }
     Ok(())
 }
@@ -344,7 +339,7 @@ fn table(out: &mut String, table: &Table) {
     }
     out.push_str("</table>\n</div>\n");
     for note in &table.notes {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", prose(note));
+        line(out, "p class=\"note\"", &prose(note));
     }
 }
 
@@ -374,11 +369,7 @@ fn head(out: &mut String, table: &Table) {
         out.push_str("</tr>\n");
     }
     out.push_str("<tr>");
-    for column in table
-        .columns
-        .iter()
-        .filter(|column| !levels || column.over.is_some())
-    {
+    for column in (table.columns.iter()).filter(|column| !levels || column.over.is_some()) {
         let class = class(column.numeric);
         let _ = write!(
             out,
@@ -394,10 +385,9 @@ fn head(out: &mut String, table: &Table) {
 const LONG: usize = 30;
 
 fn row(out: &mut String, table: &Table, row: &Row) {
-    out.push_str(if row.reference {
-        "<tr class=\"reference\">"
-    } else {
-        "<tr>"
+    out.push_str(match row.reference {
+        true => "<tr class=\"reference\">",
+        false => "<tr>",
     });
     for (index, entry) in row.entries.iter().enumerate() {
         let text = shown(entry);
@@ -406,11 +396,8 @@ fn row(out: &mut String, table: &Table, row: &Row) {
             let _ = write!(out, "<th scope=\"row\"{title}>{text}</th>");
             continue;
         }
-        let numeric = table
-            .columns
-            .get(index)
-            .is_some_and(|column| column.numeric);
-        let class = match (numeric, entry.strong) {
+        let column = table.columns.get(index);
+        let class = match (column.is_some_and(|one| one.numeric), entry.strong) {
             (true, true) => " class=\"n best\"",
             (true, false) => " class=\"n\"",
             (false, true) => " class=\"best\"",

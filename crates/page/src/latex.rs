@@ -251,12 +251,11 @@ impl<'a> Set<'a> {
             texts,
             widths: Vec::new(),
         };
-        let natural: Vec<f64> = (0..table.columns.len())
-            .map(|column| set.column(column, |(text, bold)| bolder(width(text), *bold)))
-            .collect();
-        let least: Vec<f64> = (0..table.columns.len())
-            .map(|column| set.column(column, |(text, bold)| bolder(longest_word(text), *bold)))
-            .collect();
+        let of = |measure: fn(&str) -> f64| -> Vec<f64> {
+            let columns = 0..table.columns.len();
+            columns.map(|column| set.column(column, measure)).collect()
+        };
+        let (natural, least) = (of(width), of(longest_word));
         let at = |most: f64| -> Vec<f64> {
             let columns = table.columns.iter().zip(natural.iter().zip(&least));
             let room = columns.map(|(column, (&natural, &least))| {
@@ -276,10 +275,10 @@ impl<'a> Set<'a> {
         set
     }
 
-    fn column(&self, column: usize, measure: impl Fn(&(String, bool)) -> f64) -> f64 {
+    fn column(&self, column: usize, measure: fn(&str) -> f64) -> f64 {
         let rows = self.texts.iter().flatten();
         rows.filter_map(|row| row.get(column))
-            .map(measure)
+            .map(|(text, bold)| bolder(measure(text), *bold))
             .fold(0.0, f64::max)
     }
 
@@ -389,10 +388,9 @@ impl<'a> Set<'a> {
             true => ("longtable", "\\endhead\n\\bottomrule\n\\endfoot\n", ""),
             false => ("tabular", "", "\\bottomrule\n"),
         };
-        let packages = if long {
-            "booktabs,longtable"
-        } else {
-            "booktabs"
+        let packages = match long {
+            true => "booktabs,longtable",
+            false => "booktabs",
         };
         let mut out = format!("% {}\n", one_line(&table.caption));
         for note in &table.notes {
@@ -411,11 +409,8 @@ impl<'a> Set<'a> {
     fn spans(&self, part: &[usize]) -> String {
         let mut spans: Vec<(Option<&String>, usize, f64)> = Vec::new();
         for &index in part {
-            let over = self
-                .table
-                .columns
-                .get(index)
-                .and_then(|column| column.over.as_ref());
+            let column = self.table.columns.get(index);
+            let over = column.and_then(|column| column.over.as_ref());
             let room = self.widths.get(index).copied().unwrap_or(0.0);
             match spans.last_mut() {
                 Some((last, count, all)) if over.is_some() && *last == over => {

@@ -1,7 +1,7 @@
 //! A page as Markdown.
 
 use super::content::Lead;
-use super::table::{Entry, Row, Table};
+use super::table::{Column, Entry, Row, Table};
 use super::words::markup_escaped;
 use super::{Block, Page, visible};
 use std::fmt::Write as _;
@@ -74,25 +74,14 @@ fn one(out: &mut String, block: &Block) {
             let _ = writeln!(out, "> {}\n", escape(text));
         }
         Block::Heading(text) => heading(out, 3, text),
-        Block::List(items) => {
-            for item in items {
-                let _ = writeln!(out, "- {}", escape(item));
-            }
-            out.push('\n');
-        }
-        Block::Definitions(words) => {
-            for (word, meaning) in words {
-                let _ = writeln!(out, "- **{}**: {}", escape(word), escape(meaning));
-            }
-            out.push('\n');
-        }
-        Block::Facts(facts) => {
-            for fact in facts {
-                let value = fact.full.as_ref().unwrap_or(&fact.value);
-                let _ = writeln!(out, "- {}: {}", escape(&fact.name), escape(value));
-            }
-            out.push('\n');
-        }
+        Block::List(items) => list(out, items, |item| escape(item)),
+        Block::Definitions(words) => list(out, words, |(word, meaning)| {
+            format!("**{}**: {}", escape(word), escape(meaning))
+        }),
+        Block::Facts(facts) => list(out, facts, |fact| {
+            let value = fact.full.as_ref().unwrap_or(&fact.value);
+            format!("{}: {}", escape(&fact.name), escape(value))
+        }),
         Block::Table(all) => table(out, all),
         Block::Figure(figure) => {
             if let Some(finding) = figure.finding() {
@@ -118,13 +107,17 @@ fn one(out: &mut String, block: &Block) {
             }
             out.push('\n');
         }
-        Block::Links(links) => {
-            for link in links {
-                let _ = writeln!(out, "- [{}]({})", escape(&link.text), link.address(".md"));
-            }
-            out.push('\n');
-        }
+        Block::Links(links) => list(out, links, |link| {
+            format!("[{}]({})", escape(&link.text), link.address(".md"))
+        }),
     }
+}
+
+fn list<T>(out: &mut String, items: &[T], text: impl Fn(&T) -> String) {
+    for item in items {
+        let _ = writeln!(out, "- {}", text(item));
+    }
+    out.push('\n');
 }
 
 /// A table, with what stands over and under it.
@@ -134,11 +127,8 @@ fn table(out: &mut String, table: &Table) {
     }
     let names: Vec<String> = table.flat_names().iter().map(|name| escape(name)).collect();
     let _ = writeln!(out, "| {} |", names.join(" | "));
-    let rules: Vec<&str> = table
-        .columns
-        .iter()
-        .map(|column| if column.numeric { "---:" } else { "---" })
-        .collect();
+    let rule = |column: &Column| if column.numeric { "---:" } else { "---" };
+    let rules: Vec<&str> = table.columns.iter().map(rule).collect();
     let _ = writeln!(out, "| {} |", rules.join(" | "));
     for group in &table.groups {
         if let Some(title) = &group.title {
@@ -146,12 +136,9 @@ fn table(out: &mut String, table: &Table) {
             let _ = writeln!(out, "| **{}** |{rest}", escape(title));
         }
         for row in &group.rows {
-            let entries: Vec<String> = row
-                .entries
-                .iter()
-                .enumerate()
-                .map(|(index, entry)| shown(row, index, entry))
-                .collect();
+            let entries = row.entries.iter().enumerate();
+            let entries = entries.map(|(index, entry)| shown(row, index, entry));
+            let entries: Vec<String> = entries.collect();
             let _ = writeln!(out, "| {} |", entries.join(" | "));
         }
     }

@@ -69,10 +69,9 @@ impl Page {
         let mut files = Vec::new();
         for table in self.asked(asked) {
             for (part, text) in (1..).zip(latex::latex(&table, asked.digits)) {
-                let part = if part == 1 {
-                    String::new()
-                } else {
-                    format!("-{part}")
+                let part = match part == 1 {
+                    true => String::new(),
+                    false => format!("-{part}"),
                 };
                 files.push((format!("table-{}{part}.tex", table.id), text.into_bytes()));
             }
@@ -193,19 +192,14 @@ impl Fields {
             }
         };
         let mut cells = vec![first];
-        let ends = |there: bool, ends: Option<[f64; 2]>| -> Vec<String> {
+        let further = [
+            (self.interval, number.and_then(|number| number.interval)),
+            (self.bounds, number.and_then(|number| number.bounds)),
+        ];
+        for (_, ends) in further.into_iter().filter(|(there, _)| *there) {
             let text = |at: usize| ends.map_or_else(String::new, |ends| ends[at].to_string());
-            if there {
-                vec![text(0), text(1)]
-            } else {
-                Vec::new()
-            }
-        };
-        cells.extend(ends(
-            self.interval,
-            number.and_then(|number| number.interval),
-        ));
-        cells.extend(ends(self.bounds, number.and_then(|number| number.bounds)));
+            cells.extend([0, 1].map(text));
+        }
         cells
     }
 }
@@ -359,8 +353,7 @@ mod tests {
             // No span is cut where it fits.
             assert!(part.contains("\\multicolumn{4}{c}{T = 0."), "{part}");
         }
-        let all: usize = parts
-            .iter()
+        let all: usize = (parts.iter())
             .map(|part| part.matches("0.7157").count())
             .sum();
         assert_eq!(all, 24);

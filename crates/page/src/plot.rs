@@ -185,6 +185,28 @@ const DASHES: [&[f64]; 6] = [
 ];
 
 impl Line {
+    /// A solid line.
+    pub fn solid(
+        label: impl Into<String>,
+        hue: usize,
+        points: impl IntoIterator<Item = Point>,
+    ) -> Self {
+        Self {
+            label: label.into(),
+            hue,
+            points: points.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns it with dashes, the same for equal numbers.
+    pub fn dashed(self, kind: usize) -> Self {
+        Self {
+            stroke: Stroke::Dashed(kind),
+            ..self
+        }
+    }
+
     pub(super) fn dashes(&self) -> &'static [f64] {
         match self.stroke {
             Stroke::Solid => &[],
@@ -254,6 +276,22 @@ impl Field {
 }
 
 impl LinePlot {
+    /// Lines over an axis.
+    pub fn new(
+        title: impl Into<String>,
+        x: Axis,
+        y_label: impl Into<String>,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            x,
+            y_label: y_label.into(),
+            lines,
+            ..Self::default()
+        }
+    }
+
     /// The chart as a picture; a field without lines if there are no points.
     pub fn draw(&self) -> Canvas {
         let labels = self.lines.iter().map(|line| line.label.as_str());
@@ -263,7 +301,7 @@ impl LinePlot {
             .max(widest(remarks, LABEL) + 2.0 * MARGIN)
             .max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
         let (low, high) = self.y_bounds();
-        let ticks = ticks(low, high, 6).in_percent(self.percent);
+        let ticks = ticks(low, high, 6, self.percent);
         let [first, last] = ticks.ends();
         let (upper, plot_height) = (58.0, 270.0);
         let field = Field {
@@ -374,20 +412,14 @@ impl LinePlot {
     /// Returns how far a line's points stand beside their place: those of different lines at
     /// one place would hide each other's intervals.
     fn aside(&self, index: usize, field: &Field) -> f64 {
-        let has_intervals = self
-            .lines
-            .iter()
-            .flat_map(|line| &line.points)
-            .any(|point| point.interval[1] > point.interval[0]);
-        let mut points = self.lines.iter().flat_map(|line| &line.points);
-        let are_named = points.all(|point| self.x.stops.iter().any(|(x, _)| *x == point.x));
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let has_intervals = points().any(|point| point.interval[1] > point.interval[0]);
+        let are_named = points().all(|point| self.x.stops.iter().any(|(x, _)| *x == point.x));
         if self.lines.len() < 2 || !has_intervals || !are_named {
             return 0.0;
         }
-        let nearest = self
-            .x
-            .stops
-            .windows(2)
+        let pairs = self.x.stops.windows(2);
+        let nearest = pairs
             .map(|pair| field.x_of(pair[1].0) - field.x_of(pair[0].0))
             .fold(f64::INFINITY, f64::min);
         let spread = (nearest * 0.25).min(2.0 * INSET - 8.0);
@@ -508,10 +540,7 @@ const BAR: f64 = 15.0;
 impl LossRow {
     fn is_drawn(&self) -> bool {
         let marks = self.marks.iter().map(|(at, _)| *at);
-        let loss = self
-            .loss
-            .iter()
-            .flat_map(|(loss, ends, _)| ends.iter().chain(loss).copied());
+        let loss = (self.loss.iter()).flat_map(|(loss, ends, _)| ends.iter().chain(loss).copied());
         std::iter::once(self.best)
             .chain(self.best_to)
             .chain(marks)
@@ -530,10 +559,9 @@ impl LossRow {
 
     /// Room above the bar, for its names.
     fn above(&self) -> f64 {
-        if self.names().next().is_none() {
-            21.0
-        } else {
-            41.0
+        match self.names().next().is_none() {
+            true => 21.0,
+            false => 41.0,
         }
     }
 
@@ -578,7 +606,7 @@ impl LossPlot {
         };
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
-        let ticks = ticks(low.min(0.0), high, 5).in_percent(true);
+        let ticks = ticks(low.min(0.0), high, 5, true);
         let ends = ticks.ends();
         canvas.keep(data_of(&rows), self.tex(&rows, ends));
         let (left, right) = (MARGIN + 14.0, width - MARGIN - 14.0);
@@ -730,10 +758,6 @@ struct Ticks {
 }
 
 impl Ticks {
-    fn in_percent(self, percent: bool) -> Self {
-        Self { percent, ..self }
-    }
-
     fn ends(&self) -> [f64; 2] {
         let edge = |value: Option<&f64>| value.copied().unwrap_or(0.0);
         [edge(self.values.first()), edge(self.values.last())]
@@ -748,31 +772,27 @@ impl Ticks {
 }
 
 /// About `wanted` round values that enclose both bounds.
-fn ticks(low: f64, high: f64, wanted: usize) -> Ticks {
+fn ticks(low: f64, high: f64, wanted: usize, percent: bool) -> Ticks {
     if !(low.is_finite() && high.is_finite()) || high < low {
         return Ticks {
             values: vec![0.0, 1.0],
             decimals: 1,
-            percent: false,
+            percent,
         };
     }
     let span = (high - low).max(1e-4);
     let rough = span / wanted as f64;
     let power = 10f64.powi(rough.log10().floor() as i32);
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|round| round * power)
-        .find(|step| *step >= rough * 0.999)
-        .unwrap_or(power * 10.0);
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|round| round * power);
+    let step = steps.into_iter().find(|step| *step >= rough * 0.999);
+    let step = step.unwrap_or(power * 10.0);
     let first = (low / step + 1e-9).floor();
     let last = (high / step - 1e-9).ceil().max(first + 1.0);
     let steps = (last - first).clamp(0.0, 4.0 * wanted as f64) as usize;
-    let values = (0..=steps).map(|k| (first + k as f64) * step).collect();
-    let decimals = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
     Ticks {
-        values,
-        decimals,
-        percent: false,
+        values: (0..=steps).map(|k| (first + k as f64) * step).collect(),
+        decimals: (-step.log10().floor()).clamp(0.0, 12.0) as usize,
+        percent,
     }
 }
 
@@ -789,7 +809,7 @@ mod tests {
             (0.99991, 0.99999),
             (0.62, 0.7),
         ] {
-            let ticks = ticks(low, high, 6);
+            let ticks = ticks(low, high, 6, false);
             assert!(
                 ticks.values[0] <= low + 1e-9,
                 "{low} {high} {:?}",
@@ -829,18 +849,8 @@ mod tests {
     /// A paper has a caption of its own, and the numbers that are drawn.
     #[test]
     fn a_picture_for_a_paper_has_no_title_and_its_data_beside_it() {
-        let line = Line {
-            label: "rrs, \"top\"".to_owned(),
-            points: vec![Point::new(2.0, 0.5)],
-            ..Line::default()
-        };
-        let plot = LinePlot {
-            title: "A title".to_owned(),
-            y_label: "rate".to_owned(),
-            lines: vec![line],
-            ..LinePlot::default()
-        };
-        let canvas = plot.draw();
+        let line = Line::solid("rrs, \"top\"", 0, [Point::new(2.0, 0.5)]);
+        let canvas = LinePlot::new("A title", Axis::default(), "rate", vec![line]).draw();
         let bare = canvas.untitled();
         let y_of = |canvas: &Canvas, wanted: &str| {
             let found = canvas.texts().find(|(text, _)| *text == wanted);
@@ -865,20 +875,12 @@ mod tests {
             let svg = canvas.svg("t", "d").unwrap();
             svg.matches("<circle").count()
         };
-        let line = |points: Vec<Point>| LinePlot {
-            lines: vec![Line {
-                label: "a".to_owned(),
-                points,
-                ..Line::default()
-            }],
-            ..LinePlot::default()
+        let line = |other: Point| {
+            let line = Line::solid("a", 0, [Point::new(1.0, 0.5), other]);
+            LinePlot::new("", Axis::default(), "", vec![line]).draw()
         };
-        let known = line(vec![Point::new(1.0, 0.5), Point::new(2.0, 0.25)]).draw();
-        let open = line(vec![
-            Point::new(1.0, 0.5),
-            Point::between(2.0, [0.125, 0.375]),
-        ])
-        .draw();
+        let known = line(Point::new(2.0, 0.25));
+        let open = line(Point::between(2.0, [0.125, 0.375]));
         assert_eq!(marks(&known) - marks(&open), 1);
         assert_eq!(
             open.data(),

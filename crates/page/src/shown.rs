@@ -7,15 +7,13 @@ pub use specgap_base::visible::visible;
 pub fn csv(text: &str) -> String {
     let text = &visible(text.to_owned());
     let begins = |c: char| "=+-@\t\r\n\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}".contains(c);
-    let mark = if text.starts_with(begins) && text.parse::<f64>().is_err() {
-        "'"
-    } else {
-        ""
+    let mark = match text.starts_with(begins) && text.parse::<f64>().is_err() {
+        true => "'",
+        false => "",
     };
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{mark}{}\"", text.replace('"', "\"\""))
-    } else {
-        format!("{mark}{text}")
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{mark}{}\"", text.replace('"', "\"\"")),
+        false => format!("{mark}{text}"),
     }
 }
 

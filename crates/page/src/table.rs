@@ -132,9 +132,36 @@ impl Table {
         });
     }
 
+    /// Returns it with its rows under titles, one a row, told apart by a key as well: those that follow
+    /// each other with the same ones are a group, which short texts show if it is `main`.
+    pub fn grouped<K: PartialEq>(
+        mut self,
+        titles: impl Iterator<Item = (K, String)>,
+        main: bool,
+    ) -> Self {
+        let rows = std::mem::take(&mut self.groups)
+            .into_iter()
+            .flat_map(|group| group.rows);
+        let mut last = None;
+        for (row, title) in rows.zip(titles) {
+            match self.groups.last_mut() {
+                Some(group) if last.as_ref() == Some(&title) => group.rows.push(row),
+                _ => self.group(title.1.clone(), vec![row], main),
+            }
+            last = Some(title);
+        }
+        self
+    }
+
     /// Returns it with a line under it.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
+        self
+    }
+
+    /// Returns it with these lines under it, of those that there are.
+    pub fn notes(mut self, notes: impl IntoIterator<Item = Option<String>>) -> Self {
+        self.notes.extend(notes.into_iter().flatten());
         self
     }
 
@@ -145,8 +172,7 @@ impl Table {
 
     /// The column's names where there is one level only.
     pub fn flat_names(&self) -> Vec<String> {
-        self.columns
-            .iter()
+        (self.columns.iter())
             .map(|column| match &column.over {
                 Some(over) => format!("{over}, {}", column.name),
                 None => column.name.clone(),
@@ -208,10 +234,9 @@ impl Table {
         }
         let last = heads.len() - 1;
         let parts = heads.iter().enumerate().map(|(index, head)| {
-            let notes = if index == last {
-                self.notes.clone()
-            } else {
-                Vec::new()
+            let notes = match index == last {
+                true => self.notes.clone(),
+                false => Vec::new(),
             };
             Self {
                 id: format!("{}-{index}", self.id),
@@ -224,9 +249,7 @@ impl Table {
     }
 
     fn under_head(&self, head: &str) -> Self {
-        let kept: Vec<bool> = self
-            .columns
-            .iter()
+        let kept: Vec<bool> = (self.columns.iter())
             .map(|column| column.over.as_deref().is_none_or(|over| over == head))
             .collect();
         let mut part = self.with_columns(|index| kept.get(index) == Some(&true));
@@ -285,6 +308,12 @@ impl Row {
         }
     }
 
+    /// Returns it with all that it has in bold, if it is.
+    pub fn bold(mut self, strong: bool) -> Self {
+        self.entries.iter_mut().for_each(|one| one.strong |= strong);
+        self
+    }
+
     /// A row of texts.
     pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::new(texts.into_iter().map(Entry::plain))
@@ -331,6 +360,26 @@ impl Entry {
     /// True for a dash.
     pub fn is_none(&self) -> bool {
         self.text == Self::NONE
+    }
+}
+
+/// A text each.
+macro_rules! plain {
+    ($($kind:ty),+) => {$(
+        impl From<$kind> for Entry {
+            fn from(text: $kind) -> Self {
+                Self::plain(text.to_string())
+            }
+        }
+    )+};
+}
+
+plain!(&str, &String, String, usize, u64);
+
+/// A dash where there is nothing to say.
+impl<T: Into<Entry>> From<Option<T>> for Entry {
+    fn from(entry: Option<T>) -> Self {
+        entry.map_or_else(Self::none, Into::into)
     }
 }
 

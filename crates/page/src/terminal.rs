@@ -183,10 +183,9 @@ fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
         }
         all.groups.retain(|group| !group.rows.is_empty());
     }
-    let mut parts = if natural_width(&all) > usize::from(width) {
-        all.split()
-    } else {
-        vec![all]
+    let mut parts = match natural_width(&all) > usize::from(width) {
+        true => all.split(),
+        false => vec![all],
     };
     if !verbose && brief {
         parts.truncate(1);
@@ -275,9 +274,7 @@ fn rows(group: &Group) -> impl Iterator<Item = Vec<String>> {
 
 /// Characters that a table takes where nothing is wrapped.
 fn natural_width(table: &Table) -> usize {
-    let mut widths: Vec<usize> = table
-        .flat_names()
-        .iter()
+    let mut widths: Vec<usize> = (table.flat_names().iter())
         .map(|name| name.chars().count())
         .collect();
     for group in &table.groups {

@@ -9,19 +9,15 @@
 /// assert_eq!(seconds(2.5), "2.50 s");
 /// ```
 pub fn seconds(value: f64) -> String {
-    let (scaled, unit) = if value >= 1.0 {
-        (value, "s")
-    } else if value >= 1e-3 {
-        (value * 1e3, "ms")
-    } else {
-        (value * 1e6, "µs")
+    let (scaled, unit) = match value {
+        value if value >= 1.0 => (value, "s"),
+        value if value >= 1e-3 => (value * 1e3, "ms"),
+        value => (value * 1e6, "µs"),
     };
-    let decimals = if scaled >= 100.0 {
-        0
-    } else if scaled >= 10.0 {
-        1
-    } else {
-        2
+    let decimals = match scaled {
+        scaled if scaled >= 100.0 => 0,
+        scaled if scaled >= 10.0 => 1,
+        _ => 2,
     };
     format!("{scaled:.decimals$} {unit}")
 }
@@ -59,10 +55,9 @@ pub fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
 
 /// A small number in powers of ten; 0 as it is.
 pub fn small(value: f64, decimals: usize) -> String {
-    if value == 0.0 {
-        "0".to_owned()
-    } else {
-        format!("{value:.decimals$e}")
+    match value == 0.0 {
+        true => "0".to_owned(),
+        false => format!("{value:.decimals$e}"),
     }
 }
 
@@ -119,10 +114,9 @@ pub fn at_most(width: f64) -> String {
         return "0".to_owned();
     }
     let text = format!("{width:.1e}");
-    if text.parse::<f64>().is_ok_and(|shown| shown < width) {
-        format!("{:.1e}", width * 1.05)
-    } else {
-        text
+    match text.parse::<f64>().is_ok_and(|shown| shown < width) {
+        true => format!("{:.1e}", width * 1.05),
+        false => text,
     }
 }
 
@@ -191,10 +185,9 @@ pub fn words<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// A name as a word of a command line.
 fn word(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+/".contains(c);
-    if name.chars().all(plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', "'\\''"))
+    match name.chars().all(plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }
 

@@ -6,15 +6,15 @@
 mod beside;
 
 use self::beside::outcome;
-use super::columns::head;
+use super::columns::table;
 use super::junit::{self, Case};
-use super::sections::{if_any, of_table, shown};
+use super::sections::{if_any, of_table, section, shown};
 use specgap_audit::audit::{
-    AuditReport, Conclusion, HardCheck, Outcome, PLAIN_TEXT, PartReport, Tampering,
+    AuditReport, Claimed, Conclusion, HardCheck, Outcome, PLAIN_TEXT, PartReport, Tampering,
 };
 use specgap_base::glossary;
 use specgap_log::log::RowsFrom;
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::table::{Entry, Table};
 use specgap_page::words::{count, counted, rate};
 use specgap_page::{Block, Fact, Page, Section, visible};
 use std::fmt::Write as _;
@@ -25,80 +25,57 @@ fn count_of(n: u64) -> String {
 
 /// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
 pub fn page(report: &AuditReport) -> Page {
-    let mut sections = vec![shown(
-        "verdicts",
-        "The verdicts",
-        "What was tested, on how much, and what came of it.",
-        [Block::Table(verdicts(report))],
-    )];
-    sections.extend(report.counts.as_ref().map(beside::counts));
-    sections.extend(evidence_sections(report));
-    sections.push(Section::new(
-        "hard-checks",
-        "Hard checks",
-        "What may never happen, however short the log.",
-        [Block::Table(hard_checks(report))],
-    ));
     let control = of_table(
-        "control",
-        "Negative control",
-        "Tampered logs, each of which the audit has to refuse.",
+        "control | Negative control | Tampered logs, each of which the audit has to refuse.",
         report.negative_control.as_deref().map(tampering),
     );
-    sections.extend(control.map(Section::main));
-    if !report.notes.is_empty() {
-        sections.push(shown(
-            "notes",
-            "Notes",
-            "",
-            [Block::List(report.notes.clone())],
-        ));
-    }
-    sections.push(Section::new(
-        "words",
-        "What the words mean",
-        "",
-        [Block::Definitions(definitions())],
-    ));
-    sections.push(Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [Block::Facts(facts(report))],
-    ));
+    let notes = Block::List(report.notes.clone());
+    let notes = (!report.notes.is_empty()).then(|| shown("notes | Notes", [notes]));
+    let verdicts = shown(
+        "verdicts | The verdicts | What was tested, on how much, and what came of it.",
+        [verdicts(report)],
+    );
+    let checks = section(
+        "hard-checks | Hard checks | What may never happen, however short the log.",
+        [hard_checks(report)],
+    );
+    let words = [Block::Definitions(definitions())];
+    let sections = std::iter::once(verdicts)
+        .chain(report.counts.as_ref().map(beside::counts))
+        .chain(evidence_sections(report))
+        .chain([checks])
+        .chain(control.map(Section::main))
+        .chain(notes)
+        .chain([
+            section("words | What the words mean", words),
+            section("made-by | Made by", [Block::Facts(facts(report))]),
+        ]);
     Page {
         title: format!("Audit: {} as {}", report.log, report.rule),
         subtitle: report.rule_words.clone(),
         lead: lead(report),
-        sections,
+        sections: sections.collect(),
         next: super::advice::after_audit(report),
-        papers: Vec::new(),
+        ..Page::default()
     }
 }
 
 fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
     let groups = of_table(
-        "groups",
-        "Where it fails",
-        "Groups of steps that e-BH names at the same level.",
+        "groups | Where it fails | Groups of steps that e-BH names at the same level.",
         if_any(groups(report)),
     );
     let evidence = of_table(
-        "evidence",
-        "Evidence",
-        "Bugs and scores with an e-value of 100 or more, by part.",
+        "evidence | Evidence | Bugs and scores with an e-value of 100 or more, by part.",
         if_any(evidence(report)),
     );
     let suspects = of_table(
-        "suspects",
-        "Suspects",
-        "Laws that explain the log better than the claim does, strongest first.",
+        "suspects | Suspects | Laws that explain the log better than the claim does, strongest \
+         first.",
         if_any(suspects(report)),
     );
     let excluded = of_table(
-        "excluded",
-        "What would have been found",
-        "Departures from the claim, by cause and size.",
+        "excluded | What would have been found | Departures from the claim, by cause and size.",
         if_any(excluded(report)),
     );
     // Where a cause is named, groups tell little more.
@@ -185,16 +162,10 @@ fn looked(report: &AuditReport) -> String {
         return format!("({})", counted(report.positions, "record"));
     }
     let texts = counted(report.requests.texts, "text");
-    match report.looked_at == report.positions {
-        true => format!(
-            "({}, {texts}, all looked at)",
-            counted(report.positions, "token")
-        ),
-        false => format!(
-            "({} of {} looked at, {texts})",
-            count(report.looked_at),
-            counted(report.positions, "token")
-        ),
+    let (looked, tokens) = (report.looked_at, counted(report.positions, "token"));
+    match looked == report.positions {
+        true => format!("({tokens}, {texts}, all looked at)"),
+        false => format!("({} of {tokens} looked at, {texts})", count(looked)),
     }
 }
 
@@ -234,40 +205,44 @@ fn whose(report: &AuditReport) -> String {
 
 fn lead(report: &AuditReport) -> Vec<Block> {
     let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
-    let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
-    lead.push(Block::Paragraph(conclusion(report)));
-    if report.is_sampling_assumed {
-        let assumed = "Nothing says how the text was sampled: temperature 1 and no cuts were taken. \
-                       If that is wrong, so is this verdict: give --temperature, --top-k, --top-p, \
-                       --min-p.";
-        lead.push(Block::Caution(assumed.to_owned()));
-    }
-    // A page folds no caution away.
-    lead.extend(findings(report).into_iter().map(Block::Caution));
-    lead.extend(report.surprise.as_ref().map(beside::surprise));
-    lead.push(Block::Paragraph(whose(report)));
-    if let Some(tv) = report.lossy_by_design
-        && report.conclusion != Conclusion::AsClaimed
-    {
-        lead.push(Block::Caution(format!(
+    let assumed = report.is_sampling_assumed.then(|| {
+        "Nothing says how the text was sampled: temperature 1 and no cuts were taken. If that is \
+         wrong, so is this verdict: give --temperature, --top-k, --top-p, --min-p."
+            .to_owned()
+    });
+    let lossy = report.lossy_by_design;
+    let lossy = lossy.filter(|_| report.conclusion != Conclusion::AsClaimed);
+    let lossy = lossy.map(|tv| {
+        format!(
             "{} is lossy by design: {} from p in total variation on these rows.",
             report.rule,
             rate(tv)
-        )));
-    }
+        )
+    });
     let failed = report.negative_control.iter().flatten();
     let failed: Vec<&str> = failed
         .filter(|one| one.refuted == Some(false))
         .map(|one| one.name.as_str())
         .collect();
-    if !failed.is_empty() {
-        lead.push(Block::Caution(format!(
+    let failed = (!failed.is_empty()).then(|| {
+        format!(
             "The negative control was not refused for {}: this audit cannot find them on such \
              rows.",
             failed.join(", ")
-        )));
-    }
-    lead
+        )
+    });
+    // A page folds no caution away.
+    let found = (assumed.into_iter())
+        .chain(findings(report))
+        .map(Block::Caution);
+    let last = lossy.into_iter().chain(failed).map(Block::Caution);
+    (unfinished.map(Block::Caution).into_iter())
+        .chain([Block::Paragraph(conclusion(report))])
+        .chain(found)
+        .chain(report.surprise.as_ref().map(beside::surprise))
+        .chain([Block::Paragraph(whose(report))])
+        .chain(last)
+        .collect()
 }
 
 /// Lists what was found against the engine, and what to do.
@@ -281,30 +256,22 @@ fn findings(report: &AuditReport) -> Vec<String> {
     let counts = report.counts.as_ref();
     let counts = counts.filter(|counts| counts.verdict == Outcome::Refuted);
     items.extend(counts.map(|counts| format!("{}.", beside::counted_words(counts))));
-    items.extend(
-        report
-            .open
-            .iter()
-            .skip(1)
-            .map(|open| format!("also open: {open}")),
-    );
-    let refuted = report
-        .parts
-        .iter()
-        .any(|part| part.verdict == Outcome::Refuted);
-    if report.cause.is_none() && refuted && report.capital.is_some() {
-        items.push(nearest(report));
-    }
+    let open = report.open.iter().skip(1);
+    items.extend(open.map(|open| format!("also open: {open}")));
+    let refuted = || {
+        let parts = report.parts.iter();
+        parts.filter(|part| part.verdict == Outcome::Refuted)
+    };
     if report.capital.is_none() {
-        let refuted = report.parts.iter();
-        let refuted = refuted.filter(|part| part.verdict == Outcome::Refuted);
-        items.extend(refuted.map(|part| match part.evidence.first() {
+        items.extend(refuted().map(|part| match part.evidence.first() {
             Some(best) => format!(
                 "{}: fits {}: {}. What to do: {}.",
                 part.part, best.name, best.words, best.cure
             ),
             None => format!("{}: fails in some groups alone, see below", part.part),
         }));
+    } else if report.cause.is_none() && refuted().next().is_some() {
+        items.push(nearest(report));
     }
     items
 }
@@ -324,9 +291,8 @@ fn nearest(report: &AuditReport) -> String {
 }
 
 fn violation(check: &HardCheck) -> String {
-    let first = check
-        .first_position
-        .map_or_else(String::new, |at| format!(", first at {at}"));
+    let first = check.first_position;
+    let first = first.map_or_else(String::new, |at| format!(", first at {at}"));
     format!(
         "{} ({}{first})",
         check.words,
@@ -339,47 +305,41 @@ fn counted_u64(n: u64, what: &str) -> String {
 }
 
 fn e_value(part: &PartReport) -> String {
-    if part.log10_e_value.abs() < 3.0 {
-        format!("{:.3}", part.e_value)
-    } else {
-        format!("1e{:+.1}", part.log10_e_value)
+    match part.log10_e_value.abs() < 3.0 {
+        true => format!("{:.3}", part.e_value),
+        false => format!("1e{:+.1}", part.log10_e_value),
     }
 }
 
 fn verdicts(report: &AuditReport) -> Table {
-    let columns = head("part | verdict | #steps | #e-value");
-    let rows = report.parts.iter().map(|part| {
-        Row::new([
-            Entry::plain(part.part.clone()),
-            Entry::plain(outcome(part.verdict)).bold(part.verdict == Outcome::Refuted),
-            Entry::plain(count_of(part.steps)),
-            Entry::plain(e_value(part)),
-        ])
-    });
-    let mut table = Table::new("verdicts", "", columns).rows(rows);
-    for part in report.parts.iter() {
-        if let Some(reason) = &part.reason {
-            table = table.note(format!("{}: {reason}.", part.part));
-        }
-    }
-    match &report.capital {
-        Some(capital) => table.note(format!(
+    let mut table = table! {
+        "verdicts", "", part in report.parts.iter();
+        "part" => &part.part,
+        "verdict" => Entry::plain(outcome(part.verdict)).bold(part.verdict == Outcome::Refuted),
+        "#steps" => count_of(part.steps),
+        "#e-value" => e_value(part),
+    };
+    let reasons = report.parts.iter();
+    let reasons =
+        reasons.filter_map(|part| Some(format!("{}: {}.", part.part, part.reason.as_ref()?)));
+    table.notes.extend(reasons);
+    let proved = match report.noise > 0.0 {
+        true => " (proved without noise)",
+        false => "",
+    };
+    table.note(match &report.capital {
+        Some(capital) => format!(
             "Evidence against the rule as a whole is 1e{:+.1}, against p as the law of what comes \
              out 1e{:+.1}. Either refutes from 1e{:+.1} on: an engine that does what it claims, with \
              noise of {} on each logit, gets there with probability {:.0e} at most, whatever \
-             numbers its requests share{}.",
+             numbers its requests share{proved}.",
             capital.log10_rule,
             capital.log10_outputs,
             capital.log10_needed,
             report.noise,
-            report.false_alarm,
-            if report.noise > 0.0 {
-                " (proved without noise)"
-            } else {
-                ""
-            }
-        )),
-        None => table.note(format!(
+            report.false_alarm
+        ),
+        None => format!(
             "A part is refuted by an e-value of {:.0e}. An engine that does what it claims, within \
              a drift of {} of the mean of every score, fails this audit with probability {:.1e} at \
              most{}.",
@@ -387,8 +347,8 @@ fn verdicts(report: &AuditReport) -> Table {
             report.tolerance,
             report.false_alarm,
             provided(report)
-        )),
-    }
+        ),
+    })
 }
 
 /// Says what the guarantee takes for granted of random numbers.
@@ -406,29 +366,24 @@ fn provided(report: &AuditReport) -> &'static str {
 }
 
 fn hard_checks(report: &AuditReport) -> Table {
-    let columns = head("check | #violations | what may not happen");
-    let rows = report.hard_checks.iter().map(|check| {
-        Row::new([
-            Entry::plain(check.name.clone()),
-            Entry::plain(count_of(check.violations)).bold(check.violations > 0),
-            Entry::plain(check.words.clone()),
-        ])
-    });
-    Table::new("hard-checks", "", columns).rows(rows)
+    table! {
+        "hard-checks", "", check in report.hard_checks.iter();
+        "check" => &check.name,
+        "#violations" => Entry::plain(count_of(check.violations)).bold(check.violations > 0),
+        "what may not happen" => &check.words,
+    }
 }
 
 /// Tabulates what has evidence, for logs.
 fn suspects(report: &AuditReport) -> Table {
-    let columns = head("suspect | what it says | what to do | #log10 of its likelihood");
-    let rows = report.suspects.iter().map(|one| {
-        Row::texts([
-            one.name.clone(),
-            one.words.clone(),
-            one.cure.clone(),
-            format!("{:.1}", one.log10_e_value),
-        ])
-    });
-    Table::new("suspects", "", columns).rows(rows).note(
+    let table = table! {
+        "suspects", "", one in report.suspects.iter();
+        "suspect" => &one.name,
+        "what it says" => &one.words,
+        "what to do" => &one.cure,
+        "#log10 of its likelihood" => format!("{:.1}", one.log10_e_value),
+    };
+    table.note(
         "Each is a law of what an engine does, by its likelihood over the claim's. These are no \
          e-values: the best of many sizes is shown.",
     )
@@ -436,166 +391,148 @@ fn suspects(report: &AuditReport) -> Table {
 
 /// Tabulates what this log would have shown, and what it would not.
 fn excluded(report: &AuditReport) -> Table {
-    let columns = head("cause | size | #TV of a step | #tokens it takes | would have been found");
-    let rows = report.excluded.iter().map(|one| {
-        Row::new([
-            Entry::plain(one.name.clone()),
-            Entry::plain(one.words.clone()),
-            Entry::plain(rate(one.tv)),
-            Entry::plain(one.tokens.map_or_else(|| "–".to_owned(), count_of)),
-            Entry::plain(if one.found { "yes" } else { "no" }),
-        ])
-    });
-    Table::new("excluded", "", columns).rows(rows).note(
+    let table = table! {
+        "excluded", "", one in report.excluded.iter();
+        "cause" => &one.name,
+        "size" => &one.words,
+        "#TV of a step" => rate(one.tv),
+        "#tokens it takes" => one.tokens.map(count_of),
+        "would have been found" => yes(one.found),
+    };
+    table.note(
         "By cause the least size that would have been found with probability 99%, and the largest \
          that would not. Estimates from the log's own tokens. TV: total variation of what comes out \
          of a step from p.",
     )
 }
 
+fn yes(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
+}
+
 fn evidence(report: &AuditReport) -> Table {
-    let columns = head("part | #log10 e | bug or score, and what it says");
-    let rows = report.parts.iter().flat_map(|part| {
-        part.evidence.iter().map(|one| {
-            Row::texts([
-                part.part.clone(),
-                format!("{:.1}", one.log10_e_value),
-                format!("{}: {}", one.name, one.words),
-            ])
-        })
-    });
-    Table::new("evidence", "", columns).rows(rows)
+    let parts = report.parts.iter();
+    table! {
+        "evidence", "",
+        (part, one) in parts.flat_map(|part| part.evidence.iter().map(move |one| (part, one)));
+        "part" => &part.part,
+        "#log10 e" => format!("{:.1}", one.log10_e_value),
+        "bug or score, and what it says" => format!("{}: {}", one.name, one.words),
+    }
 }
 
 fn groups(report: &AuditReport) -> Table {
-    let columns = head("part | group | #steps | #log10 of its e-value");
     let all = (report.parts.iter()).flat_map(|part| part.groups.iter().map(move |one| (part, one)));
     // Of places in a round there are few, of prompts many.
     let (places, prompts): (Vec<_>, Vec<_>) = all.partition(|(_, one)| one.family != "prompt");
-    let rows = places.into_iter().chain(prompts).map(|(part, one)| {
-        Row::texts([
-            part.part.clone(),
-            format!("{} {}", one.family, one.group),
-            count_of(one.steps),
-            format!("{:.1}", one.log10_e_value),
-        ])
-    });
-    let mut first: Vec<Row> = rows.collect();
-    let rest = first.split_off(first.len().min(FIRST_GROUPS));
-    let mut table = Table::new("groups", "", columns).rows(first);
-    if !rest.is_empty() {
-        table.groups[0].main = true;
-        let all = counted(FIRST_GROUPS + rest.len(), "group");
-        table = table.rows(rest).note(format!("{all} fail."));
+    let mut table = table! {
+        "groups", "", (part, one) in places.into_iter().chain(prompts);
+        "part" => &part.part,
+        "group" => format!("{} {}", one.family, one.group),
+        "#steps" => count_of(one.steps),
+        "#log10 of its e-value" => format!("{:.1}", one.log10_e_value),
+    };
+    let first = &mut table.groups[0];
+    let rest = first.rows.split_off(first.rows.len().min(FIRST_GROUPS));
+    if rest.is_empty() {
+        return table;
     }
-    table
+    first.main = true;
+    let all = counted(FIRST_GROUPS + rest.len(), "group");
+    table.rows(rest).note(format!("{all} fail."))
 }
 
 /// Groups that short texts have.
 const FIRST_GROUPS: usize = 6;
 
 fn tampering(control: &[Tampering]) -> Table {
-    let columns = head("tampered with | refused | by | #positions played | this log is enough");
-    let rows = control.iter().map(|one| {
-        let refused = match (one.refuted, &one.reason) {
-            (Some(true), _) => "yes".to_owned(),
-            (Some(false), _) => "NO".to_owned(),
-            (None, reason) => format!("not done: {}", reason.as_deref().unwrap_or("no reason")),
-        };
-        Row::new([
-            Entry::titled(one.name.clone(), one.words.clone()),
-            Entry::plain(refused).bold(one.refuted == Some(false)),
-            Entry::plain(one.by.join(", ")),
-            Entry::plain(count_of(one.positions)),
-            Entry::plain(if one.own_positions_enough {
-                "yes"
-            } else {
-                "no"
-            }),
-        ])
-    });
-    Table::new("control", "", columns).rows(rows).note(
+    let refused = |one: &Tampering| match (one.refuted, &one.reason) {
+        (Some(true), _) => "yes".to_owned(),
+        (Some(false), _) => "NO".to_owned(),
+        (None, reason) => format!("not done: {}", reason.as_deref().unwrap_or("no reason")),
+    };
+    let table = table! {
+        "control", "", one in control.iter();
+        "tampered with" => Entry::titled(&one.name, &one.words),
+        "refused" => Entry::plain(refused(one)).bold(one.refuted == Some(false)),
+        "by" => one.by.join(", "),
+        "#positions played" => count_of(one.positions),
+        "this log is enough" => yes(one.own_positions_enough),
+    };
+    table.note(
         "Each bug is played along the log's rows. The last column says whether the log is long \
          enough to find it.",
     )
 }
 
 fn facts(report: &AuditReport) -> Vec<Fact> {
-    let command = match report.command.as_str() {
-        "" => None,
-        command => Some(Fact::new("command", command)),
-    };
-    let mut facts: Vec<Fact> = command.into_iter().collect();
-    facts.extend(crate::files::files(&report.files));
-    facts.extend([
-        Fact::new("tool", report.tool.clone()),
-        Fact::new(
-            "log",
-            format!(
-                "{}, {}, {}, {} not audited",
-                report.log,
-                counted(report.positions, "position"),
-                counted(report.rounds, "round"),
-                count(report.not_audited)
-            ),
-        ),
-    ]);
-    if let Some(target) = &report.target {
-        facts.push(Fact::new("target", target.clone()));
-    }
-    if let Some(draft) = &report.draft {
-        facts.push(Fact::new("draft", draft.clone()));
-    }
+    let known = |name: &str, value: Option<String>| Some(Fact::new(name, value?));
     let requests = &report.requests;
-    facts.push(Fact::new(
-        "requests",
-        format!(
-            "{}, {} multiplied, {} averaged (seeds: {})",
-            counted(requests.texts, "text"),
-            count(requests.fresh),
-            count(requests.averaged),
-            requests.seeds
+    let log = format!(
+        "{}, {}, {}, {} not audited",
+        report.log,
+        counted(report.positions, "position"),
+        counted(report.rounds, "round"),
+        count(report.not_audited)
+    );
+    let asked = format!(
+        "{}, {} multiplied, {} averaged (seeds: {})",
+        counted(requests.texts, "text"),
+        count(requests.fresh),
+        count(requests.averaged),
+        requests.seeds
+    );
+    let command = Some(report.command.clone()).filter(|command| !command.is_empty());
+    let facts = [
+        known("command", command),
+        crate::files::files(&report.files),
+        known("tool", Some(report.tool.clone())),
+        known("log", Some(log)),
+        known("target", report.target.clone()),
+        known("draft", report.draft.clone()),
+        known("requests", Some(asked)),
+        known(
+            "claimed sampling",
+            report.claimed.as_ref().map(claimed_words),
         ),
-    ));
-    if let Some(claimed) = &report.claimed {
-        let mut words = format!(
-            "temperature {:?}, draft temperature {:?}",
-            claimed.temperature, claimed.draft_temperature
-        );
-        for (name, value) in [
-            ("top-k", claimed.top_k.map(|k| k.to_string())),
-            ("top-p", claimed.top_p.map(|p| p.to_string())),
-            ("min-p", claimed.min_p.map(|p| p.to_string())),
-            ("draft top-k", claimed.draft_top_k.map(|k| k.to_string())),
-        ] {
-            if let Some(value) = value {
-                let _ = write!(words, ", {name} {value}");
-            }
+    ];
+    facts.into_iter().flatten().collect()
+}
+
+fn claimed_words(claimed: &Claimed) -> String {
+    let mut words = format!(
+        "temperature {:?}, draft temperature {:?}",
+        claimed.temperature, claimed.draft_temperature
+    );
+    for (name, value) in [
+        ("top-k", claimed.top_k.map(|k| k.to_string())),
+        ("top-p", claimed.top_p.map(|p| p.to_string())),
+        ("min-p", claimed.min_p.map(|p| p.to_string())),
+        ("draft top-k", claimed.draft_top_k.map(|k| k.to_string())),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(words, ", {name} {value}");
         }
-        if claimed.order_matters() {
-            let order = claimed.cut_order.unwrap_or_default();
-            let how = claimed
-                .cut_order
-                .map_or(" (assumed; else give --cut-order)", |_| "");
-            let _ = write!(words, ", cut order {order}{how}");
-        }
-        if claimed.draft_mask {
-            words.push_str(", the draft masked too");
-        }
-        facts.push(Fact::new("claimed sampling", words));
     }
-    facts
+    if claimed.order_matters() {
+        let order = claimed.cut_order.unwrap_or_default();
+        let how = (claimed.cut_order).map_or(" (assumed; else give --cut-order)", |_| "");
+        let _ = write!(words, ", cut order {order}{how}");
+    }
+    if claimed.draft_mask {
+        words.push_str(", the draft masked too");
+    }
+    words
 }
 
 /// A Markdown block for an issue: what was tested, what was found, how to see it again.
 pub fn issue(report: &AuditReport) -> String {
     let mut out = format!(
-        "### Sampling audit: `{}`\n\n{}\n\n",
+        "### Sampling audit: `{}`\n\n{}\n\n| part | verdict | steps | e-value | fits best |\n\
+         | --- | --- | ---: | ---: | --- |\n",
         report.rule,
         conclusion(report)
     );
-    out.push_str("| part | verdict | steps | e-value | fits best |\n");
-    out.push_str("| --- | --- | ---: | ---: | --- |\n");
     for part in report.parts.iter() {
         let _ = writeln!(
             out,
@@ -608,18 +545,12 @@ pub fn issue(report: &AuditReport) -> String {
         );
     }
     out.push('\n');
-    for check in report
-        .hard_checks
-        .iter()
-        .filter(|check| check.violations > 0)
-    {
+    for check in (report.hard_checks.iter()).filter(|check| check.violations > 0) {
         let _ = writeln!(out, "- **{}**: {}", check.name, violation(check));
     }
-    if let Some(cause) = &report.cause {
-        let _ = writeln!(out, "- {}", beside::cause(cause));
-    }
-    if let Some(counts) = &report.counts {
-        let _ = writeln!(out, "- {}", beside::counted_words(counts));
+    let cause = report.cause.as_ref().map(beside::cause);
+    for line in (cause.into_iter()).chain(report.counts.as_ref().map(beside::counted_words)) {
+        let _ = writeln!(out, "- {line}");
     }
     for part in report.parts.iter() {
         for group in &part.groups {

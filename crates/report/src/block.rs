@@ -1,8 +1,10 @@
 //! Reports of `specgap block`.
 
+use super::columns::row;
 use super::exact_or_decimal;
 use super::fractions::in_full;
 use super::problems::{self, BEST, decimal, digits, entry};
+use super::sections::section;
 use specgap_base::once::grouped;
 use specgap_exact::block::lemma_5_1_status;
 use specgap_exact::evaluate::{
@@ -85,52 +87,44 @@ fn bounds(found: &BlockEvaluation) -> Section {
         let exact = |exact| exact_or_decimal(exact, value.value());
         entry(value.rational().map_or_else(decimal, exact), value.value())
     };
-    let solved = found
-        .methods
-        .iter()
-        .filter(|method| method.outcome.done().is_some());
+    let methods = || found.methods.iter();
+    let solved = methods().filter(|method| method.outcome.done().is_some());
     let solvers: Vec<String> = solved.map(OptimumMethod::name).collect();
     let largest = match solvers.is_empty() {
         true => "the largest of any coupling; too large here".to_owned(),
         false => format!("the largest of any coupling; by {}", solvers.join(", ")),
     };
-    let skipped = || Entry::plain("skipped");
-    let single = (found.drafts > 1).then(|| {
-        let what = "what one of the drafts allows; greedy-block attains it".to_owned();
-        (
+    let optimum = found.block_optimum().map(written);
+    let mut rows = vec![
+        row![
+            "per-depth bound",
+            written(&found.per_depth_bound),
+            "upper bound on the optimum"
+        ],
+        row!["optimum", optimum.unwrap_or("skipped".into()), largest],
+        row![
+            "Lemma 5.1",
+            written(&found.lemma_5_1),
+            lemma_5_1_status(found.drafts)
+        ],
+    ];
+    if found.drafts > 1 {
+        rows.push(row![
             "single-draft optimum",
             written(&found.single_draft_optimum),
-            what,
-        )
-    });
-    let bound = "upper bound on the optimum".to_owned();
-    let lemma = lemma_5_1_status(found.drafts).to_owned();
-    let all = [
-        ("per-depth bound", written(&found.per_depth_bound), bound),
-        (
-            "optimum",
-            found.block_optimum().map_or_else(skipped, written),
-            largest,
-        ),
-        ("Lemma 5.1", written(&found.lemma_5_1), lemma),
-    ];
-    let rows = all.into_iter().chain(single);
-    let rows =
-        rows.map(|(name, value, what)| Row::new([Entry::plain(name), value, Entry::plain(what)]));
+            "what one of the drafts allows; greedy-block attains it"
+        ]);
+    }
     let table = problems::rows("bounds", "E[tau] | value | what it is", rows);
-    let unsolved = found.methods.iter().filter_map(|method| {
-        Some((
-            method.limit().or_else(|| unrun(&method.outcome))?,
-            method.name(),
-        ))
+    let unsolved = methods().filter_map(|method| {
+        let why = method.limit().or_else(|| unrun(&method.outcome))?;
+        Some((why, method.name()))
     });
-    let blocks = std::iter::once(table).chain(remarks(unsolved));
-    Section::new(
-        "bounds",
-        "Bounds",
-        "What no verifier can pass, by every method.",
-        blocks,
+    section(
+        "bounds | Bounds | What no verifier can pass, by every method.",
+        [table],
     )
+    .with(remarks(unsolved))
 }
 
 fn verifiers(found: &BlockEvaluation) -> Section {
@@ -140,9 +134,11 @@ fn verifiers(found: &BlockEvaluation) -> Section {
     let unrun = all().filter_map(|one| Some((unrun(&one.outcome)?, one.name.to_string())));
     let ran = all().filter(|one| one.outcome.done().is_some());
     let notes = ran.filter_map(|one| Some((one.note?.to_owned(), one.name.to_string())));
-    let blocks = std::iter::once(table).chain(remarks(unrun.chain(notes)));
-    let purpose = "What each accepts of a block, and whether its output is the target's.";
-    Section::new("verifiers", "Verifiers", purpose, blocks)
+    section(
+        "verifiers | Verifiers | What each accepts of a block, and whether its output is the target's.",
+        [table],
+    )
+    .with(remarks(unrun.chain(notes)))
 }
 
 fn row(one: &BlockVerification, found: &BlockEvaluation) -> Row {
@@ -161,15 +157,15 @@ fn row(one: &BlockVerification, found: &BlockEvaluation) -> Row {
         (false, true) => "NO, but it is proved to be",
     };
     let efficiency = law.block_efficiency();
-    Row::new([
-        Entry::plain(one.name.as_str()),
+    row![
+        one.name.as_str(),
         digits(&law.expected_accepted_length, 12),
         entry(format!("{efficiency:.6}"), efficiency),
-        Entry::plain(share),
+        share,
         distance(&law.total_variation),
         distance(&law.undefined_mass),
-        Entry::plain(lossless),
-    ])
+        lossless,
+    ]
 }
 
 /// 0, or a short number; a short fraction where it is exact.

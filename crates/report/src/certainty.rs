@@ -19,6 +19,10 @@ pub(super) const BETWEEN: &str = "α* of a law of your own in [a, b], or a to b:
     some position, and the bounds are of α* itself, not of a sample, nor of tokens that rows do not \
     list. The value before them is the upper one.";
 
+/// What that is.
+pub(super) const ALPHA: &str = "α*: the most that a lossless verifier of these drafts can accept in a position that \
+    starts with the target's own law.";
+
 /// Half the width of the interval; `None` where there is one cluster only, so
 /// that no interval can be given.
 fn half_width(estimate: &Estimate) -> Option<f64> {
@@ -268,9 +272,7 @@ impl Tally {
         let most = (0..self.kinds.len())
             .rev()
             .max_by_key(|&index| self.kinds[index].2.len());
-        let parts: Vec<String> = self
-            .kinds
-            .iter()
+        let parts: Vec<String> = (self.kinds.iter())
             .enumerate()
             .map(|(index, (kind, width, names))| {
                 let how = exactness(*kind, *width);
@@ -319,8 +321,7 @@ const KINDS: [(Kind, &str, &str); 4] = [
 
 /// Says what each kind means, of those that are there: as the page calls it, and in words.
 pub(super) fn meanings(kinds: &[Kind]) -> Vec<(String, String)> {
-    KINDS
-        .iter()
+    (KINDS.iter())
         .filter(|(kind, _, _)| kinds.contains(kind))
         .map(|(_, word, meaning)| ((*word).to_owned(), (*meaning).to_owned()))
         .collect()

@@ -1,17 +1,16 @@
 //! Reports of `specgap check`: its page, JSON, the ledger as Markdown, and JUnit XML.
 
 use super::JSON_SCHEMA;
-use super::columns::head;
+use super::columns::table;
 use super::junit::{self, Case};
-use super::problems::rows;
-use super::sections::{definitions, shown};
+use super::sections::{definitions, if_any, of_table, section, shown};
 use serde::Serialize;
 use specgap_base::glossary;
 use specgap_base::typed;
 use specgap_exact::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use specgap_log::log::version;
 use specgap_measure::Against;
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::table::Entry;
 use specgap_page::terminal::{self, Text};
 use specgap_page::words::{counted, seconds};
 use specgap_page::{Block, Page, Section, made_by};
@@ -52,19 +51,15 @@ impl CheckRun {
     /// True if every verdict is the expected one, every problem passes and
     /// nothing regressed.
     pub fn is_ok(&self) -> bool {
+        let changes = self.changes.as_ref();
         self.claims.iter().all(Checked::is_ok)
-            && self.failed() == 0
-            && self
-                .changes
-                .as_ref()
-                .is_none_or(|changes| changes.regressions.is_empty())
+            && self.failing().next().is_none()
+            && changes.is_none_or(|changes| changes.regressions.is_empty())
     }
 
-    fn failed(&self) -> usize {
-        self.problems
-            .iter()
-            .filter(|problem| !problem.complaints.is_empty())
-            .count()
+    fn failing(&self) -> impl Iterator<Item = &ProblemCheck> {
+        let problems = self.problems.iter();
+        problems.filter(|problem| !problem.complaints.is_empty())
     }
 }
 
@@ -156,17 +151,14 @@ pub fn json(run: &CheckRun) -> Json<'_> {
             seconds: checked.seconds,
         }
     });
-    let failing = run
-        .problems
-        .iter()
-        .filter(|problem| !problem.complaints.is_empty());
+    let failures: Vec<&ProblemCheck> = run.failing().collect();
     Json {
         schema: JSON_SCHEMA,
         claims: claims.collect(),
         problems: JsonProblems {
-            passed: run.problems.len() - run.failed(),
-            failed: run.failed(),
-            failures: failing.collect(),
+            passed: run.problems.len() - failures.len(),
+            failed: failures.len(),
+            failures,
             note: run.problems_note.as_deref(),
         },
         baseline: run.changes.as_ref().map(|changes| JsonChanges {
@@ -179,15 +171,12 @@ pub fn json(run: &CheckRun) -> Json<'_> {
 
 /// Says what is wrong, a line each, and how the run came out.
 pub fn in_short(run: &CheckRun) -> Page {
-    let changed = run
-        .claims
-        .iter()
-        .filter(|checked| !checked.is_ok())
-        .map(|checked| {
-            let (id, expected) = (checked.claim.id, checked.claim.expected);
-            let (verdict, why) = (checked.verdict, violation(checked));
-            format!("CHANGED: {id} was expected to be {expected} and is {verdict}: {why}")
-        });
+    let changed = run.claims.iter().filter(|checked| !checked.is_ok());
+    let changed = changed.map(|checked| {
+        let (id, expected) = (checked.claim.id, checked.claim.expected);
+        let (verdict, why) = (checked.verdict, violation(checked));
+        format!("CHANGED: {id} was expected to be {expected} and is {verdict}: {why}")
+    });
     let failures = run.problems.iter().flat_map(|problem| {
         let complaints = problem.complaints.iter();
         complaints.map(|complaint| format!("FAILS: {}: {complaint}", problem.name))
@@ -205,58 +194,55 @@ pub fn in_short(run: &CheckRun) -> Page {
 /// The page of a run, with the command that makes it again.
 pub fn page(run: &CheckRun, command: &str) -> Page {
     let ledger = ledger(run, command);
-    let own = [Some(claims(run)), added(run), problems(run)];
-    let own = own
-        .into_iter()
-        .flatten()
-        .filter(|section| !section.blocks.is_empty());
+    let own = [claims(run), added(run), problems(run)];
     Page {
-        sections: own.chain(ledger.sections).collect(),
+        sections: own.into_iter().flatten().chain(ledger.sections).collect(),
         ..in_short(run)
     }
 }
 
 /// The ledger alone, without times, so that two runs give one text.
 pub fn ledger(run: &CheckRun, command: &str) -> Page {
-    let all = run.claims.iter().map(|checked| {
-        let claim = &checked.claim;
-        let anchor = Some(claim.id.to_owned());
-        let is_refuted = checked.verdict == Verdict::Refuted;
-        Row::new([
-            Entry {
-                anchor,
-                ..Entry::plain(claim.id)
-            },
-            Entry::plain(checked.verdict.to_string()).bold(is_refuted),
-            Entry::plain(claim.statement),
-            Entry::plain(claim.source),
-        ])
-    });
+    let all = table! {
+        "claims", "", checked in run.claims.iter();
+        "claim" => Entry {
+            anchor: Some(checked.claim.id.to_owned()),
+            ..Entry::plain(checked.claim.id)
+        },
+        "verdict" => Entry::from(checked.verdict.to_string()).bold(checked.verdict == Verdict::Refuted),
+        "statement" => checked.claim.statement,
+        "source" => checked.claim.source,
+    };
     let about = "Every theorem, lemma and table that this field rests on and that a machine can check, \
         with what the check found.";
     let verdicts = [
-        ("refuted", "Refuted", Verdict::Refuted),
-        ("supported", "Supported", Verdict::Supported),
-        ("holding", "Holding", Verdict::Holds),
+        (
+            "refuted | Refuted | Why, and what the check brought up.",
+            Verdict::Refuted,
+        ),
+        (
+            "supported | Supported | Why, and what the check brought up.",
+            Verdict::Supported,
+        ),
+        (
+            "holding | Holding | Why, and what the check brought up.",
+            Verdict::Holds,
+        ),
     ];
-    let verdicts = verdicts.map(|(id, title, verdict)| {
-        let claims = run
-            .claims
-            .iter()
-            .filter(|checked| checked.verdict == verdict);
-        Section::new(
-            id,
-            title,
-            "Why, and what the check brought up.",
-            claims.flat_map(reasons),
-        )
+    let verdicts = verdicts.map(|(words, verdict)| {
+        let claims = run.claims.iter();
+        let claims = claims.filter(|checked| checked.verdict == verdict);
+        section(words, claims.flat_map(reasons))
     });
-    let unchecked = UNCHECKED
-        .iter()
-        .map(|(statement, why)| Row::texts([*statement, *why]));
-    let unchecked = [rows("unchecked", "statement | why", unchecked)];
-    let purpose = "What nobody has made a program of.";
-    let unchecked = Section::new("unchecked", "Not checked by machine", purpose, unchecked);
+    let unchecked = table! {
+        "unchecked", "", (statement, why) in UNCHECKED.iter();
+        "statement" => *statement,
+        "why" => *why,
+    };
+    let unchecked = section(
+        "unchecked | Not checked by machine | What nobody has made a program of.",
+        [unchecked],
+    );
     let words = definitions("What the verdicts mean.", glossary::of("check"));
     let made = made_by(
         command,
@@ -266,10 +252,7 @@ pub fn ledger(run: &CheckRun, command: &str) -> Page {
     let sections = sections.filter(|one| !(one.blocks.is_empty() || run.claims.is_empty()));
     Page {
         title: "The claims ledger".to_owned(),
-        lead: vec![
-            Block::Paragraph(about.to_owned()),
-            rows("claims", "claim | verdict | statement | source", all),
-        ],
+        lead: vec![Block::paragraph(about), all.into()],
         sections: sections.chain([made]).collect(),
         ..Page::default()
     }
@@ -290,43 +273,40 @@ fn reasons(checked: &Checked) -> [Block; 4] {
     ]
 }
 
-fn claims(run: &CheckRun) -> Section {
-    let all = run.claims.iter().map(|checked| {
-        let ok = if checked.is_ok() { "ok" } else { "CHANGED" };
-        Row::texts([
-            checked.claim.id.to_owned(),
-            checked.verdict.to_string(),
-            ok.to_owned(),
-            seconds(checked.seconds),
-            checked.claim.statement.to_owned(),
-        ])
-    });
-    let table = rows("claims", "claim | verdict | ok | #time | statement", all);
-    let table = (!run.claims.is_empty()).then_some(table);
-    shown("claims", "Claims", "What each states.", table)
+fn claims(run: &CheckRun) -> Option<Section> {
+    let table = table! {
+        "claims", "", checked in run.claims.iter();
+        "claim" => checked.claim.id,
+        "verdict" => checked.verdict.to_string(),
+        "ok" => if checked.is_ok() { "ok" } else { "CHANGED" },
+        "#time" => seconds(checked.seconds),
+        "statement" => checked.claim.statement,
+    };
+    if_any(table).map(|table| shown("claims | Claims | What each states.", [table]))
 }
 
 fn added(run: &CheckRun) -> Option<Section> {
     let added = &run.changes.as_ref()?.added;
     let list = [Block::List(added.clone())];
-    (!added.is_empty()).then(|| shown("added", "Not in the baseline", "What is new.", list))
+    (!added.is_empty()).then(|| shown("added | Not in the baseline | What is new.", list))
 }
 
 fn problems(run: &CheckRun) -> Option<Section> {
-    let all = run.problems.iter().map(|problem| {
-        let result = match problem.complaints.is_empty() {
-            true => "passes",
-            false => "FAILS",
-        };
+    let values = |problem: &ProblemCheck| {
         let values = problem.values.iter();
-        let values: Vec<String> = values
-            .map(|(name, value)| format!("{name} {value:.6}"))
-            .collect();
-        Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
-    });
-    let table = rows("problems", "problem | result | values", all);
-    let section = Section::new("problems", "Problem files", "What each came to.", [table]);
-    (!run.problems.is_empty()).then_some(section)
+        let values = values.map(|(name, value)| format!("{name} {value:.6}"));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let table = table! {
+        "problems", "", problem in run.problems.iter();
+        "problem" => &problem.name,
+        "result" => if problem.complaints.is_empty() { "passes" } else { "FAILS" },
+        "values" => values(problem),
+    };
+    of_table(
+        "problems | Problem files | What each came to.",
+        if_any(table),
+    )
 }
 
 /// Says what contradicts a claim.
@@ -341,7 +321,7 @@ fn conclusion(run: &CheckRun) -> String {
         let claims = run.claims.iter();
         claims.filter(|checked| checked.verdict == verdict).count()
     };
-    let failed = run.failed();
+    let failed = run.failing().count();
     let problems = match &run.problems_note {
         Some(note) => format!("no problems checked ({note})"),
         None => {
@@ -375,12 +355,12 @@ fn conclusion(run: &CheckRun) -> String {
 
 /// Claims and what is expected of each, for people.
 pub fn list(claims: &[Claim], width: u16) -> Text {
-    let columns = head("claim | expected | statement");
-    let rows = claims.iter().map(|claim| {
-        let expected = claim.expected.to_string();
-        Row::texts([claim.id.to_owned(), expected, claim.statement.to_owned()])
-    });
-    let table = Table::new("claims", "", columns).rows(rows);
+    let table = table! {
+        "claims", "", claim in claims.iter();
+        "claim" => claim.id,
+        "expected" => claim.expected.to_string(),
+        "statement" => claim.statement,
+    };
     let mut out = Text::default();
     terminal::table(&mut out, &table, width);
     let _ = writeln!(out, "{}", counted(claims.len(), "claim"));

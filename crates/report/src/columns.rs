@@ -1,4 +1,4 @@
-//! The columns of a table, as one text.
+//! The columns of a table, as one text, and tables of a row for each thing.
 
 use specgap_page::table::Column;
 
@@ -24,3 +24,34 @@ pub(super) fn head_below(over: &str, names: &str) -> Vec<Column> {
     let columns = head(names).into_iter();
     columns.map(|column| column.over(over)).collect()
 }
+
+/// A row of what becomes an entry each.
+macro_rules! row {
+    ($($entry:expr),+ $(,)?) => {
+        ::specgap_page::table::Row::new([$(::specgap_page::table::Entry::from($entry)),+])
+    };
+}
+
+/// A table with a row for each thing: by column its name, as [`head`] has it, with `if` and a condition
+/// where it is not always there, and what stands in it. `bold` says which rows are.
+macro_rules! table {
+    (
+        $id:expr, $caption:expr, $one:pat in $all:expr $(, bold $bold:expr)?;
+        $($name:literal $(if $is_there:expr)? => $entry:expr,)+
+    ) => {{
+        let mut columns = Vec::new();
+        $(if true $(&& $is_there)? {
+            columns.extend($crate::columns::head($name));
+        })+
+        let rows = $all.map(|$one| {
+            let mut entries: Vec<::specgap_page::table::Entry> = Vec::new();
+            $(if true $(&& $is_there)? {
+                entries.push($entry.into());
+            })+
+            ::specgap_page::table::Row::new(entries).bold(false $(|| $bold)?)
+        });
+        ::specgap_page::table::Table::new($id, $caption, columns).rows(rows)
+    }};
+}
+
+pub(super) use {row, table};

@@ -19,8 +19,9 @@ mod select;
 
 use self::select::{headline_drafts, headline_temperature, is_file_of, names, temperatures};
 use super::certainty::{
-    BETWEEN, Tally, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
+    ALPHA, BETWEEN, Tally, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
+use super::columns::head;
 use super::sections::shown;
 use super::{cautions, sections};
 use crate::advice::{Said, of_draft, of_logs};
@@ -32,6 +33,7 @@ use specgap_number::known::Kind;
 use specgap_page::table::{Column, Entry, Row, Table};
 use specgap_page::words::{count, counted, listed, temperature};
 use specgap_page::{Block, Link, Page, Section};
+use specgap_statistics::Estimate;
 use specgap_statistics::advice::Change;
 use std::cmp::Ordering;
 
@@ -74,10 +76,9 @@ const MOST_NAMES: usize = 3;
 
 fn title(comparison: &LogComparison) -> String {
     let names: Vec<&str> = folders(comparison).collect();
-    if names.len() <= MOST_NAMES {
-        format!("Acceptance compared: {}", listed(&names))
-    } else {
-        format!("Acceptance compared: {}", counted(names.len(), "log"))
+    match names.len() <= MOST_NAMES {
+        true => format!("Acceptance compared: {}", listed(&names)),
+        false => format!("Acceptance compared: {}", counted(names.len(), "log")),
     }
 }
 
@@ -88,10 +89,9 @@ fn subtitle(comparison: &LogComparison) -> String {
         .collect();
     let own = |[folder, _, draft]: &[&str; 3]| {
         // A log is named as its draft is, if that is all that tells it from others.
-        if is_file_of(draft, folder) {
-            (*draft).to_owned()
-        } else {
-            format!("{draft} ({folder})")
+        match is_file_of(draft, folder) {
+            true => (*draft).to_owned(),
+            false => format!("{draft} ({folder})"),
         }
     };
     match models.as_slice() {
@@ -179,33 +179,27 @@ fn not_drawn(comparison: &LogComparison) -> impl Iterator<Item = Block> {
     })
 }
 
+/// Something that may be said of a log.
+type SaysOf = fn(&ComparedLog) -> Option<String>;
+
 /// Says what has to be known of the logs: once where it is the same of all, else with their names.
 fn cautions(comparison: &LogComparison) -> Vec<String> {
-    type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
-    let looping =
-        |log: &ComparedLog| cautions::looping([(log.positions, log.repetition)].into_iter());
-    let parallel = |log: &ComparedLog| cautions::parallel(log.parallel);
-    let unfinished = |log: &ComparedLog| cautions::unfinished([log.unfinished].into_iter());
-    let missing = |log: &ComparedLog| cautions::missing([log.missing_mass].into_iter());
-    let repeated = |log: &ComparedLog| cautions::repeated(log.repeated_positions);
-    let masked = |log: &ComparedLog| cautions::masked(log.masked);
-    let says: [Say<'_>; 6] = [
-        &unfinished,
-        &missing,
-        &masked,
-        &repeated,
-        &looping,
-        &parallel,
+    let says: [SaysOf; 6] = [
+        |log| cautions::unfinished([log.unfinished].into_iter()),
+        |log| cautions::missing([log.missing_mass].into_iter()),
+        |log| cautions::masked(log.masked),
+        |log| cautions::repeated(log.repeated_positions),
+        |log| cautions::looping([(log.positions, log.repetition)].into_iter()),
+        |log| cautions::parallel(log.parallel),
     ];
     let mut all = Vec::new();
     for say in says {
         let logs = comparison.logs.iter();
         let said = logs.filter_map(|log| Some((say(log)?, log.folder.as_str())));
         all.extend(grouped(said).into_iter().map(|(text, names)| {
-            if names.len() == comparison.logs.len() {
-                text
-            } else {
-                format!("{}: {text}", listed(&names))
+            match names.len() == comparison.logs.len() {
+                true => text,
+                false => format!("{}: {text}", listed(&names)),
             }
         }));
     }
@@ -255,10 +249,9 @@ fn headline_sentence(
         rates.filter_map(move |rate| Some((rate, rate.differences.get(number)?.as_ref()?)))
     };
     let said = |difference: &LogDifference| {
-        let doubt = if difference.estimate.side().is_none() {
-            " (not told apart)"
-        } else {
-            ""
+        let doubt = match difference.estimate.side().is_none() {
+            true => " (not told apart)",
+            false => "",
         };
         format!("{}{doubt}", signed_plus_minus(&difference.estimate))
     };
@@ -308,20 +301,16 @@ fn what(rate: &ComparedRate) -> &str {
 }
 
 fn rates(comparison: &LogComparison) -> Section {
-    let tables = temperatures(comparison)
-        .into_iter()
-        .map(|at| Block::Table(table(comparison, at)));
+    let tables = temperatures(comparison).into_iter();
     shown(
-        "rates",
-        "Rates",
-        "What each log gives, and how far the later ones are from the first.",
-        tables,
+        "rates | Rates | What each log gives, and how far the later ones are from the first.",
+        tables.map(|at| table(comparison, at)),
     )
 }
 
 /// All rates at a temperature.
 fn table(comparison: &LogComparison, at: f64) -> Table {
-    let mut columns = vec![Column::words("drafts and verifier")];
+    let mut columns = head("drafts and verifier");
     let names = names(comparison);
     let of = |number: usize| names.get(number).copied().unwrap_or_default();
     columns.extend((names.iter()).map(|name| Column::number(*name).over("mean")));
@@ -332,11 +321,9 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
     let caption = format!("Acceptance rates in percent at T = {}", temperature(at));
     let mut table = Table::new(format!("rates-t{}", temperature(at)), caption, columns);
     let mut tally = Tally::default();
-    let (mut bounded, mut strong) = (false, false);
-    for rate in comparison.rates.iter().filter(|one| one.temperature == at) {
-        let (row, is_bounded, is_strong) = row(comparison, rate, &mut tally);
-        bounded |= is_bounded;
-        strong |= is_strong;
+    let here = || comparison.rates.iter().filter(|one| one.temperature == at);
+    for rate in here() {
+        let row = row(comparison, rate, &mut tally);
         let title = rate.drafts.map_or_else(
             || "one draft".to_owned(),
             |n| format!("n = {n}, {}", rate.scheme.as_deref().unwrap_or_default()),
@@ -350,109 +337,101 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
             ),
         }
     }
-    table.notes = vec![
-        "α*: the most that a lossless verifier of these drafts can accept in a position that starts \
-         with the target's own law. Means are over all positions of each log, differences over those \
-         that are the same where logs are paired."
-            .to_owned(),
-    ];
-    if strong {
-        table.notes.push(
+    let is_told = |rate: &ComparedRate| {
+        later(comparison).any(|one| told(rate, one.0).is_some_and(|one| one.1))
+    };
+    let estimates = |rate: &ComparedRate, is: fn(&Estimate) -> bool| {
+        let all = rate.estimates.iter().flatten();
+        all.into_iter().any(|one| is(&one.estimate))
+    };
+    let is_between = |rate: &ComparedRate| estimates(rate, |one| one.between.is_some());
+    let is_bounded = |rate: &ComparedRate| estimates(rate, |one| one.truncation.is_some());
+    let notes = [
+        Some(format!(
+            "{ALPHA} Means are over all positions of each log, differences over those that are the same \
+             where logs are paired."
+        )),
+        here().any(is_told).then(|| {
             "Bold: the 95% interval of the difference does not hold 0. Nothing is corrected for \
              the number of differences."
-                .to_owned(),
-        );
-    }
-    let mut estimates = comparison
-        .rates
-        .iter()
-        .flat_map(|one| one.estimates.iter().flatten());
-    if estimates.any(|one| one.estimate.between.is_some()) {
-        table.notes.push(BETWEEN.to_owned());
-    }
-    if bounded {
-        table.notes.push(
+                .to_owned()
+        }),
+        (comparison.rates.iter().any(is_between)).then(|| BETWEEN.to_owned()),
+        here().any(is_bounded).then(|| {
             "Rows list some tokens only: bounds of what full rows would give, whatever the others are, \
              stand behind each number. a to b: such bounds alone, where they are further apart than ±."
-                .to_owned(),
-        );
-    }
-    table.notes.push(tally.line());
-    table
+                .to_owned()
+        }),
+        Some(tally.line()),
+    ];
+    table.notes(notes)
 }
 
-/// A rate in all logs; whether it has bounds of truncated rows, and a difference in bold.
-fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> (Row, bool, bool) {
-    let (mut bounded, mut strong) = (false, false);
-    let mut entries = vec![Entry::plain(match &rate.verifier {
+/// A rate in all logs, and how far the later ones are from the first.
+fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> Row {
+    let name = match &rate.verifier {
         None if rate.what == "optimum" => "α*, the optimum",
         None => "overlap",
         Some(verifier) => verifier,
-    })];
-    for one in &rate.estimates {
-        entries.push(one.as_ref().map_or_else(Entry::none, |one| {
-            bounded |= one.estimate.truncation.is_some();
-            let name = format!("{} of {}", what(rate), place(rate));
-            tally.entry(&one.estimate, one.kind, one.width_max, name)
-        }));
-    }
-    for (number, _, _) in later(comparison) {
-        let difference = rate.differences.get(number).and_then(Option::as_ref);
-        entries.push(difference.map_or_else(Entry::none, |one| {
-            let is_told = one.estimate.side().is_some();
-            strong |= is_told;
+    };
+    let mut entries = vec![Entry::plain(name)];
+    entries.extend(rate.estimates.iter().map(|one| {
+        let name = format!("{} of {}", what(rate), place(rate));
+        let one = one.as_ref();
+        one.map(|one| tally.entry(&one.estimate, one.kind, one.width_max, name))
+            .into()
+    }));
+    entries.extend(later(comparison).map(|(number, _, _)| {
+        let entry = told(rate, number).map(|(one, is_told)| {
             let how = exactness(one.kind, one.width_max);
             signed_entry(&one.estimate, &how).bold(is_told)
-        }));
+        });
+        Entry::from(entry)
+    }));
+    match rate.verifier {
+        None => Row::reference(entries),
+        Some(_) => Row::new(entries),
     }
-    let row = Row {
-        reference: rate.verifier.is_none(),
-        ..Row::new(entries)
-    };
-    (row, bounded, strong)
+}
+
+/// How far a later log is from the first, and whether that is told apart from 0.
+fn told(rate: &ComparedRate, number: usize) -> Option<(&LogDifference, bool)> {
+    let one = rate.differences.get(number)?.as_ref()?;
+    Some((one, one.estimate.side().is_some()))
 }
 
 fn logs(comparison: &LogComparison) -> Section {
-    let mut columns = vec![Column::words("")];
+    let mut columns = head("");
     columns.extend(folders(comparison).map(Column::words));
-    type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
-    let row = |name: &str, say: Say<'_>| {
-        let entries = comparison.logs.iter().map(|log| match say(log) {
-            Some(text) => Entry::plain(text),
-            None => Entry::none(),
-        });
-        Row::new(std::iter::once(Entry::plain(name)).chain(entries))
-    };
-    let rows = [
-        row("target", &|log| log.target.clone()),
-        row("draft", &|log| log.draft.clone()),
-        row("V", &|log| Some(count(log.vocabulary))),
-        row("positions", &|log| Some(count(log.positions))),
-        row("intervals count", &|log| {
+    let rows: [(&str, SaysOf); 6] = [
+        ("target", |log| log.target.clone()),
+        ("draft", |log| log.draft.clone()),
+        ("V", |log| Some(count(log.vocabulary))),
+        ("positions", |log| Some(count(log.positions))),
+        ("intervals count", |log| {
             Some(counted(log.clusters, &log.cluster_unit))
         }),
-        row("paired with the first", &|log| {
+        ("paired with the first", |log| {
             let against = log.against_first.as_ref()?;
-            Some(if against.paired {
-                counted(against.positions, "position")
-            } else {
-                "no".to_owned()
+            Some(match against.paired {
+                true => counted(against.positions, "position"),
+                false => "no".to_owned(),
             })
         }),
     ];
+    let rows = rows.map(|(name, say)| {
+        let entries = comparison.logs.iter().map(|log| say(log).into());
+        Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+    });
     let links = comparison.logs.iter().map(|log| Link {
         text: format!("{}: its own report", log.folder),
         file: format!("{}/report", log.folder),
     });
     shown(
-        "logs",
-        "Logs",
-        "What is compared, and where each log's own report is.",
-        [
-            Block::Table(Table::new("logs", "What is compared", columns).rows(rows)),
-            Block::Links(links.collect()),
-        ],
+        "logs | Logs | What is compared, and where each log's own report is.",
+        [Table::new("logs", "What is compared", columns).rows(rows)],
     )
+    .with([Block::Links(links.collect())])
 }
 
 /// Says what stands on this page.
@@ -532,11 +511,8 @@ mod tests {
         let cautions = |targets: &[Option<&str>]| {
             let mut compared = shipped.clone();
             compared.logs.truncate(targets.len());
-            for (log, (target, name)) in compared
-                .logs
-                .iter_mut()
-                .zip(targets.iter().zip(["a", "b", "c"]))
-            {
+            let named = targets.iter().zip(["a", "b", "c"]);
+            for (log, (target, name)) in compared.logs.iter_mut().zip(named) {
                 log.target = target.map(str::to_owned);
                 log.folder = name.to_owned();
             }

@@ -5,14 +5,12 @@
 
 use super::advice::of_counts;
 use super::certainty::{in_percent, point};
-use super::columns::{head, head_if};
+use super::columns::table;
 use super::length::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
-use super::sections::{definitions, shown};
-use specgap_counters::counters::{
-    AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
-};
-use specgap_page::plot::{Axis, Line, LinePlot, Stroke};
-use specgap_page::table::{Entry, Row, Table};
+use super::sections::{if_any, of_numbers, of_table, section, shown};
+use specgap_counters::counters::{AtLength, Best, CountersReport, Kind, tool_definitions};
+use specgap_page::plot::{Axis, Line, LinePlot};
+use specgap_page::table::Entry;
 use specgap_page::words::{counted, listed, percent, range};
 use specgap_page::{Block, Fact, Figure, Page, Section, made_by};
 use specgap_statistics::Estimate;
@@ -31,30 +29,24 @@ pub fn page(report: &CountersReport) -> Page {
         None => "rounds of several lengths".to_owned(),
     };
     let length = plus_minus(&served.acceptance_length, 3);
-    let words = report.definitions.iter();
-    let words = words.map(|(word, meaning)| (word.clone(), format!("{meaning}.")));
+    let made = format!(
+        "specgap {}, report schema {}.",
+        specgap_log::log::version(),
+        report.schema
+    );
     let sections = [
         lengths(report),
         by_group(report),
         by_cost(report),
         by_batch(report),
         Some(ran(report)),
-        Some(Section::new(
-            "unknown",
-            "What no counter can say",
-            "Counts are of one engine's rule on its own text.",
+        Some(section(
+            "unknown | What no counter can say | Counts are of one engine's rule on its own text.",
             [Block::List(report.unknown.clone())],
         )),
         Some(tools()),
-        Some(definitions("What every number is.", words.collect())),
-        Some(made_by(
-            &report.command,
-            format!(
-                "specgap {}, report schema {}.",
-                specgap_log::log::version(),
-                report.schema
-            ),
-        )),
+        Some(of_numbers("What every number is.", &report.definitions)),
+        Some(made_by(&report.command, made)),
     ];
     let notes = report.notes.iter();
     let notes = notes.map(|note| Block::Caution(format!("{}: {}", note.name, note.says)));
@@ -66,7 +58,7 @@ pub fn page(report: &CountersReport) -> Page {
             .collect(),
         sections: sections.into_iter().flatten().collect(),
         next: super::advice::after_counters(report),
-        papers: Vec::new(),
+        ..Page::default()
     }
     .picture_first()
 }
@@ -197,68 +189,48 @@ fn verdict(report: &CountersReport, best: &Best) -> String {
     format!("{set}{doubt}{how}{alike}{}", of_counts(&report.advice))
 }
 
-/// Shows what a length lies between.
-fn ends(at: &AtLength) -> Entry {
-    let ends = at.acceptance_length.range;
-    ends.map_or_else(Entry::none, |[low, high]| {
-        Entry::plain(format!("{} to {}", decimals(low, 3), decimals(high, 3)))
-    })
+/// What a length lies between.
+fn ends_of(at: &AtLength) -> Option<String> {
+    let [low, high] = at.acceptance_length.range?;
+    Some(format!("{} to {}", decimals(low, 3), decimals(high, 3)))
 }
 
 fn lengths(report: &CountersReport) -> Option<Section> {
-    let first = report.lengths.first()?;
-    let fast = first.speedup.is_some();
-    let columns = [
-        head("#drafts k | #tokens a round | known as | range | #rate"),
-        head_if(fast, "#speed-up"),
-    ]
-    .concat();
+    let fast = report.lengths.first()?.speedup.is_some();
     let best = report.best.as_ref().map(|best| best.length);
-    let rows = report.lengths.iter().map(|at| {
-        let mut entries = vec![
-            Entry::plain(at.length.to_string()),
-            entry(&at.acceptance_length.estimate(), 3),
-            Entry::plain(at.kind.as_str()),
-            ends(at),
-            Entry::plain(in_percent(at.acceptance_rate)),
-        ];
-        if fast {
-            let speed = at.speedup.map(|speed| decimals(speed, 3));
-            entries.push(Entry {
-                strong: best == Some(at.length),
-                ..speed.map_or_else(Entry::none, Entry::plain)
-            });
-        }
-        Row::new(entries)
-    });
-    let caption = "Tokens a round, the bonus token included";
-    let mut table = Table::new("lengths", caption, columns)
-    .rows(rows)
-    .note("Rate, in percent, is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
-    if report
-        .lengths
-        .iter()
-        .any(|at| at.acceptance_length.range.is_some())
-    {
+    let speed = |at: &AtLength| {
+        let speed = at.speedup.map(|speed| decimals(speed, 3));
+        Entry::from(speed).bold(best == Some(at.length))
+    };
+    let mut table = table! {
+        "lengths", "Tokens a round, the bonus token included", at in report.lengths.iter();
+        "#drafts k" => at.length,
+        "#tokens a round" => entry(&at.acceptance_length.estimate(), 3),
+        "known as" => at.kind.as_str(),
+        "range" => ends_of(at),
+        "#rate" => in_percent(at.acceptance_rate),
+        "#speed-up" if fast => speed(at),
+    }
+    .note(
+        "Rate, in percent, is accepted by drafted tokens: it falls with k by arithmetic, and measures no \
+         drafter.",
+    );
+    let mut all = report.lengths.iter();
+    if all.any(|at| at.acceptance_length.range.is_some()) {
         table = table.note(
             "The range is what counts alone leave open for draft models, and within 1% for heads. It is no \
              confidence interval.",
         );
     }
-    let over = if report.served.requests.is_some() {
-        "requests"
-    } else {
-        "rounds"
+    let over = match report.served.requests {
+        Some(_) => "requests",
+        None => "rounds",
     };
-    table = table.note(format!("± is half of a 95% interval over {over}."));
-    let mut blocks = vec![Block::Table(table)];
-    blocks.extend(figure(report).map(Block::Figure));
-    let section = Section::new(
-        "lengths",
-        "Every draft length",
-        "What rounds of k drafts put out, and how that is known.",
-        blocks,
+    let section = section(
+        "lengths | Every draft length | What rounds of k drafts put out, and how that is known.",
+        [table.note(format!("± is half of a 95% interval over {over}."))],
     );
+    let section = section.with(figure(report));
     // Short texts have the lengths by cost alone, if there are any.
     Some(match report.by_cost.is_empty() {
         true => section.main(),
@@ -290,44 +262,30 @@ fn figure(report: &CountersReport) -> Option<Figure> {
         Kind::Replayed,
         Kind::Extrapolated,
     ];
-    let lines = kinds.into_iter().enumerate().filter_map(|(hue, kind)| {
+    let lines = kinds.into_iter().enumerate().map(|(hue, kind)| {
         let of_kind = report.lengths.iter().filter(|at| at.kind == kind);
-        let points: Vec<_> = of_kind
-            .map(|at| {
-                let tokens = at.acceptance_length;
-                let open = Estimate {
-                    truncation: tokens.range,
-                    ..tokens.estimate()
-                };
-                point(at.length as f64, &open)
-            })
-            .collect();
-        (!points.is_empty()).then(|| Line {
-            label: kind.as_str().to_owned(),
-            hue,
-            stroke: Stroke::Solid,
-            points,
-        })
+        let points = of_kind.map(|at| {
+            let tokens = at.acceptance_length;
+            let open = Estimate {
+                truncation: tokens.range,
+                ..tokens.estimate()
+            };
+            point(at.length as f64, &open)
+        });
+        Line::solid(kind.as_str(), hue, points)
     });
+    let lines = lines.filter(|line| !line.points.is_empty());
     let stops = report.lengths.iter().map(|at| at.length);
-    let title = "Tokens a round by drafts".to_owned();
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new(
-            "drafts a round",
-            stops.map(|length| (length as f64, length.to_string())),
-        ),
-        y_label: "tokens a round".to_owned(),
-        lines: lines.collect(),
-        ..LinePlot::default()
-    };
+    let stops = stops.map(|length| (length as f64, length.to_string()));
+    let title = "Tokens a round by drafts";
+    let x = Axis::new("drafts a round", stops);
     Some(Figure {
         name: "tokens-by-length".to_owned(),
-        title: longer(report).unwrap_or(title),
+        title: longer(report).unwrap_or(title.to_owned()),
         alt: "Tokens a round puts out against the drafts of a round, by how they are known."
             .to_owned(),
         caption: "The bonus token is included.".to_owned(),
-        canvas: plot.draw(),
+        canvas: LinePlot::new(title, x, "tokens a round", lines.collect()).draw(),
     })
 }
 
@@ -337,186 +295,144 @@ fn by_group(report: &CountersReport) -> Option<Section> {
         return None;
     }
     let has_best = report.best.is_some();
-    let columns = [
-        head("group | #requests | #rounds | #tokens a round | #less all others | told apart"),
-        head_if(has_best, "#set K"),
-    ]
-    .concat();
-    let row = |name: &str, of: &Served, more: Option<&GroupCounts>, best: Option<&Best>| {
-        let told = |one: &GroupCounts| Entry::plain(if one.is_told { "yes" } else { "no" });
-        let more = more.filter(|one| one.more.is_some());
-        let mut entries = vec![
-            Entry::plain(name),
-            of.requests
-                .map_or_else(Entry::none, |requests| Entry::plain(requests.to_string())),
-            of.rounds
-                .map_or_else(Entry::none, |rounds| Entry::plain(format!("{rounds:.0}"))),
-            entry(&of.acceptance_length, 3),
-            maybe(more.and_then(|one| one.more.as_ref()), 3),
-            more.map_or_else(Entry::none, told),
-        ];
-        if has_best {
-            let length = best.map(|best| best.length.to_string());
-            entries.push(length.map_or_else(Entry::none, Entry::plain));
-        }
-        Row::new(entries)
-    };
-    let total = row("all requests", &report.served, None, report.best.as_ref());
+    let total = ("all requests", &report.served, None, report.best.as_ref());
     let groups = report.groups.iter();
-    let groups = groups.map(|one| row(&one.group, &one.served, Some(one), one.best.as_ref()));
-    let table = Table::new("by-group", "Tokens a round by group of requests", columns)
-        .rows(std::iter::once(total).chain(groups))
-        .note(
+    let groups = groups.map(|one| {
+        (
+            one.group.as_str(),
+            &one.served,
+            Some(one),
+            one.best.as_ref(),
+        )
+    });
+    let all = std::iter::once(total).chain(groups);
+    let all =
+        all.map(|(name, of, one, best)| (name, of, one.filter(|one| one.more.is_some()), best));
+    let table = table! {
+        "by-group", "Tokens a round by group of requests", (name, of, against, best) in all;
+        "group" => name,
+        "#requests" => of.requests,
+        "#rounds" => of.rounds.map(|rounds| format!("{rounds:.0}")),
+        "#tokens a round" => entry(&of.acceptance_length, 3),
+        "#less all others" => maybe(against.and_then(|one| one.more.as_ref()), 3),
+        "told apart" => against.map(|one| if one.is_told { "yes" } else { "no" }),
+        "#set K" if has_best => best.map(|best| best.length),
+    };
+    Some(shown(
+        "by-group | By group of requests | What each workload gets of the rounds that ran.",
+        [table.note(
             "“Less all others” is against the requests of all other groups; its intervals hold \
              together for all groups with 95%, and a group whose interval holds 0 is not told apart. \
              No number depends on the order of requests or files.",
-        );
-    Some(shown(
-        "by-group",
-        "By group of requests",
-        "What each workload gets of the rounds that ran.",
-        [Block::Table(table)],
+        )],
     ))
 }
 
 fn by_cost(report: &CountersReport) -> Option<Section> {
-    if report.by_cost.is_empty() {
-        return None;
-    }
-    let columns = head("#cost ratio c | #set K | #speed-up | known as | alike");
-    let rows = report.by_cost.iter().map(|at| {
-        let alike: Vec<String> = at.best.alike.iter().map(usize::to_string).collect();
-        Row::texts([
-            cost(at.cost_ratio),
-            at.best.length.to_string(),
-            decimals(at.best.speedup, 2),
-            at.best.kind.as_str().to_owned(),
-            alike.join(", "),
-        ])
-    });
-    let table = Table::new("by-cost", "", columns).rows(rows).note(
+    let alike = |best: &Best| {
+        let alike = best.alike.iter().map(usize::to_string);
+        alike.collect::<Vec<_>>().join(", ")
+    };
+    let table = table! {
+        "by-cost", "", at in report.by_cost.iter();
+        "#cost ratio c" => cost(at.cost_ratio),
+        "#set K" => at.best.length,
+        "#speed-up" => decimals(at.best.speedup, 2),
+        "known as" => at.best.kind.as_str(),
+        "alike" => alike(&at.best),
+    };
+    let table = if_any(table.note(
         "Speed-up is AL(k)/(1 + k c); alike are lengths that may be as quick, by their ranges.",
+    ));
+    let section = of_table(
+        "by-cost | Which length to set, by cost | c is the time of a draft step over that of a target \
+         step.",
+        table,
     );
-    Some(shown(
-        "by-cost",
-        "Which length to set, by cost",
-        "c is the time of a draft step over that of a target step.",
-        [Block::Table(table)],
-    ))
+    section.map(Section::main)
 }
 
 fn by_batch(report: &CountersReport) -> Option<Section> {
-    if report.by_batch.is_empty() {
-        return None;
-    }
-    let columns = head("#batch size | #set K | #speed-up | known as");
-    let rows = report.by_batch.iter().map(|at| {
-        Row::texts([
-            at.batch.to_string(),
-            at.best.length.to_string(),
-            decimals(at.best.speedup, 2),
-            at.best.kind.as_str().to_owned(),
-        ])
-    });
-    let list = &report.num_speculative_tokens_per_batch_size;
-    let list: Vec<String> = list
-        .iter()
-        .map(|[first, last, length]| format!("[{first}, {last}, {length}]"))
-        .collect();
-    let blocks = [
-        Block::Table(Table::new("by-batch", "", columns).rows(rows)),
-        Block::Command(format!(
-            "\"num_speculative_tokens_per_batch_size\": [{}]",
-            list.join(", ")
-        )),
-    ];
-    Some(shown(
-        "by-batch",
-        "Which length to set, by batch size",
-        "Each holds up to the next batch size; the list is a field of vLLM's --speculative-config.",
-        blocks,
-    ))
+    let table = table! {
+        "by-batch", "", at in report.by_batch.iter();
+        "#batch size" => at.batch.to_string(),
+        "#set K" => at.best.length,
+        "#speed-up" => decimals(at.best.speedup, 2),
+        "known as" => at.best.kind.as_str(),
+    };
+    let list = report.num_speculative_tokens_per_batch_size.iter();
+    let list = list.map(|[first, last, length]| format!("[{first}, {last}, {length}]"));
+    let list = list.collect::<Vec<_>>().join(", ");
+    let set = format!("\"num_speculative_tokens_per_batch_size\": [{list}]");
+    let section = of_table(
+        "by-batch | Which length to set, by batch size | Each holds up to the next batch size; the list \
+         is a field of vLLM's --speculative-config.",
+        if_any(table),
+    );
+    section.map(|section| section.with([Block::Command(set)]).main())
 }
 
 fn ran(report: &CountersReport) -> Section {
     let served = &report.served;
-    let mut facts = vec![
-        Fact::new(
+    let facts = [
+        (
             "acceptance length, with the bonus token",
-            plus_minus(&served.acceptance_length, 3),
+            Some(plus_minus(&served.acceptance_length, 3)),
         ),
-        Fact::new(
+        (
             "accepted drafts a round, without it",
-            decimals(served.accepted_per_round, 3),
+            Some(decimals(served.accepted_per_round, 3)),
+        ),
+        ("accepted/drafted", served.acceptance_rate.map(percent)),
+        (
+            "drafted a round",
+            served.drafted_per_round.map(|drafted| decimals(drafted, 3)),
         ),
     ];
-    if let Some(rate) = served.acceptance_rate {
-        facts.push(Fact::new("accepted/drafted", percent(rate)));
-    }
-    if let Some(drafted) = served.drafted_per_round {
-        facts.push(Fact::new("drafted a round", decimals(drafted, 3)));
-    }
-    let mut blocks = vec![Block::Facts(facts)];
-    if let Some(curve) = &report.curve {
-        let columns = head("#place i | #accepted there, S_i | #of those that came so far");
-        let mut before = 1.0;
-        let rows = curve.marginal.iter().enumerate().map(|(index, share)| {
-            let conditional = if before > 0.0 {
-                Entry::plain(in_percent(share.mean / before))
-            } else {
-                Entry::none()
-            };
-            before = share.mean;
-            Row::new([
-                Entry::plain((index + 1).to_string()),
-                rate_entry(share),
-                conditional,
-            ])
-        });
-        let rows: Vec<Row> = rows.collect();
-        blocks.push(Block::Table(
-            Table::new("places", "Place by place, by rounds, in percent", columns).rows(rows),
-        ));
-    }
-    Section::new(
-        "ran",
-        "What ran",
-        "The same counts by each of their usual names.",
-        blocks,
+    let facts = facts.into_iter();
+    let facts = facts.filter_map(|(name, value)| Some(Fact::new(name, value?)));
+    let places = report.curve.as_ref().map(|curve| {
+        let befores = std::iter::once(1.0).chain(curve.marginal.iter().map(|share| share.mean));
+        table! {
+            "places", "Place by place, by rounds, in percent",
+            (place, (share, before)) in (1usize..).zip(curve.marginal.iter().zip(befores));
+            "#place i" => place,
+            "#accepted there, S_i" => rate_entry(share),
+            "#of those that came so far" =>
+                (before > 0.0).then(|| in_percent(share.mean / before)),
+        }
+    });
+    section(
+        "ran | What ran | The same counts by each of their usual names.",
+        [Block::Facts(facts.collect())],
     )
+    .with(places)
 }
 
 /// Shows what tools mean by an acceptance rate or length.
 fn tools() -> Section {
-    Section::new(
-        "tools",
-        "What tools print",
-        "d rounds with drafts, t drafted and a accepted tokens; K = t/d, and x is the number itself.",
-        [Block::Table(tools_table(tool_definitions()))],
+    section(
+        "tools | What tools print | d rounds with drafts, t drafted and a accepted tokens; K = t/d, and x \
+         is the number itself.",
+        [table! {
+            "tools", "", one in tool_definitions().iter();
+            "tool" => one.tool,
+            "number" => one.name,
+            "is" => one.is,
+            "acceptance length" => one.acceptance_length,
+        }],
     )
-}
-
-fn tools_table(all: &[ToolDefinition]) -> Table {
-    let columns = head("tool | number | is | acceptance length");
-    let rows = all
-        .iter()
-        .map(|one| Row::texts([one.tool, one.name, one.is, one.acceptance_length]));
-    Table::new("tools", "", columns).rows(rows)
 }
 
 /// The page of `--definitions`: what tools print, and what words mean here.
 pub fn definitions_page() -> Page {
-    let words = specgap_counters::counters::counters_definitions().into_iter();
-    let words = words.map(|(word, meaning)| (word, format!("{meaning}.")));
+    let words = specgap_counters::counters::counters_definitions();
     Page {
         title: "Acceptance rates and lengths, by tool".to_owned(),
-        subtitle: String::new(),
-        lead: Vec::new(),
         sections: vec![
             tools().main(),
-            definitions("What words mean here.", words.collect()).main(),
+            of_numbers("What words mean here.", &words).main(),
         ],
-        next: String::new(),
-        papers: Vec::new(),
+        ..Page::default()
     }
 }

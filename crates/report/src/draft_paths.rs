@@ -1,10 +1,10 @@
 //! What other reports than that of `specgap paths` say of a log with several draft paths.
 
-use super::columns::head;
+use super::columns::table;
 use super::length::numbers::{entry, maybe, plus_minus};
 use super::sections::shown;
 use specgap_measure::{DraftPaths, PossibleWithPaths};
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::table::Table;
 use specgap_page::words::{count, counted, temperature, words};
 use specgap_page::{Block, Section};
 
@@ -50,31 +50,22 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
         counted(paths.logged_paths, "draft path"),
     );
     shown(
-        "draft-paths",
-        "Several draft paths",
-        "What no verifier of K draft paths passes in a round that starts with the target's own law, and what the best one has at least.",
+        "draft-paths | Several draft paths | What no verifier of K draft paths passes in a round that \
+         starts with the target's own law, and what the best one has at least.",
         [
             Block::Paragraph(how),
-            Block::Table(table(paths)),
-            Block::Paragraph("Which verifier gets how much of it:".to_owned()),
+            table(paths).into(),
+            Block::paragraph("Which verifier gets how much of it:"),
             Block::Command(format!("specgap paths {logs}")),
         ],
     )
 }
 
 fn table(paths: &DraftPaths) -> Table {
-    let columns = head("paths K | #no verifier passes | #the best one has at least");
     let pooled = |at: &&PossibleWithPaths| at.form.as_deref() == Some("pooled paths");
     let pooled: Vec<String> = (paths.by_drafts.iter().filter(pooled))
         .map(|at| count(at.drafts))
         .collect();
-    let rows = paths.by_drafts.iter().map(|at| {
-        Row::new([
-            Entry::plain(at.drafts.to_string()),
-            maybe(at.upper_bound.as_ref(), 3),
-            entry(&at.lower_bound, 3),
-        ])
-    });
     let mut note = "Intervals are 95%, over prompts.".to_owned();
     if !pooled.is_empty() {
         note.push_str(&format!(
@@ -87,7 +78,11 @@ fn table(paths: &DraftPaths) -> Table {
     if paths.by_drafts.iter().all(|at| at.upper_bound.is_none()) {
         note.push_str(" No upper bound: limits need a second prompt to be reported on.");
     }
-    Table::new("draft-paths", "Accepted tokens a round, E[τ]", columns)
-        .rows(rows)
-        .note(note)
+    let table = table! {
+        "draft-paths", "Accepted tokens a round, E[τ]", at in paths.by_drafts.iter();
+        "paths K" => at.drafts,
+        "#no verifier passes" => maybe(at.upper_bound.as_ref(), 3),
+        "#the best one has at least" => entry(&at.lower_bound, 3),
+    };
+    table.note(note)
 }

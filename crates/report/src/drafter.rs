@@ -3,12 +3,13 @@
 //! [`page`] alone decides what stands on it and in which order.
 
 use super::certainty::point;
-use super::columns::head;
+use super::columns::{head, row, table};
 use super::length::numbers::{cost, entry, maybe, plus_minus};
-use super::sections::{definitions, shown};
+use super::pictures::{chart, ends};
+use super::sections::{if_any, of_numbers, section, shown};
 use serde::Deserialize;
-use specgap_page::plot::{Axis, Line, LinePlot, Point, Stroke};
-use specgap_page::table::{Column, Entry, Row, Table};
+use specgap_page::plot::{Axis, Line, LinePlot};
+use specgap_page::table::{Column, Row, Table};
 use specgap_page::words::{counted, temperature};
 use specgap_page::{Block, Figure, Page, Section, made_by};
 use specgap_statistics::statistics::Estimate;
@@ -95,15 +96,13 @@ pub fn page(report: &DrafterReport) -> Page {
     );
     let caution = report.warning.iter();
     let lead = caution.map(|why| Block::Caution(format!("Be careful: {why}.")));
-    let words = report.definitions.iter();
-    let words = words.map(|(word, meaning)| (word.clone(), format!("{meaning}.")));
     let sections = [
         Some(lengths(report)),
         Some(by_depth(report)),
         per_call(report),
-        Some(definitions(
+        Some(of_numbers(
             "What every number is; those of metrics() by their names.",
-            words.collect(),
+            &report.definitions,
         )),
         Some(made_by(
             "",
@@ -118,8 +117,7 @@ pub fn page(report: &DrafterReport) -> Page {
         ),
         lead: lead.chain([Block::Paragraph(says)]).collect(),
         sections: sections.into_iter().flatten().collect(),
-        next: String::new(),
-        papers: Vec::new(),
+        ..Page::default()
     }
     .picture_first()
 }
@@ -129,16 +127,15 @@ fn lengths(report: &DrafterReport) -> Section {
     let rows = KINDS.map(|[flat, kind, words]| {
         let by_means = named(format!("acceptance_length{flat}_by_means"));
         let calls = report.tokens_per_call.get(kind);
-        Row::new([
-            Entry::plain(words),
+        row![
+            words,
             maybe(named(format!("acceptance_length{flat}")), 3),
             maybe(by_means, 3),
             maybe(calls.and_then(|calls| calls.last()), 3),
-        ])
+        ]
     });
     let tree = |(name, one): (&String, &Estimate)| {
         let tree = name.strip_prefix("acceptance_length_tree_")?;
-        let length = entry(one, 3);
         let words = match tree.strip_prefix("threshold-") {
             Some(least) => format!("all nodes of product {least} or more"),
             None => {
@@ -146,38 +143,25 @@ fn lengths(report: &DrafterReport) -> Section {
                 format!("strata, tree {shape}, {rule} (a sample)")
             }
         };
-        let none = || maybe(None, 3);
-        Some(Row::new([Entry::plain(words), length, none(), none()]))
+        Some(row![words, entry(one, 3), maybe(None, 3), maybe(None, 3)])
     };
-    let rows = rows
-        .into_iter()
-        .chain(report.estimates.iter().filter_map(tree));
+    let trees = report.estimates.iter().filter_map(tree);
     let columns = head("drafts | #acceptance length | #by means | #tokens a call");
     let table = Table::new("acceptance-length", "Tokens a round", columns)
-        .rows(rows)
+        .rows(rows.into_iter().chain(trees))
         .note("± is half of a 95% interval, by prompt.");
-    let mut blocks = vec![Block::Table(table)];
-    if !report.best_length.is_empty() {
-        let columns = head("#cost of a drafted token | #best K | #times as fast");
-        let rows = report.best_length.iter().map(|at| {
-            Row::new([
-                Entry::plain(cost(at.cost_ratio)),
-                Entry::plain(at.length.to_string()),
-                entry(&at.speedup, 3),
-            ])
-        });
-        let caption =
-            "Sampled drafts a round, chosen on half of the prompts, at work on the others";
-        blocks.push(Block::Table(
-            Table::new("best-length", caption, columns).rows(rows),
-        ));
-    }
+    let caption = "Sampled drafts a round, chosen on half of the prompts, at work on the others";
+    let best = table! {
+        "best-length", caption, at in report.best_length.iter();
+        "#cost of a drafted token" => cost(at.cost_ratio),
+        "#best K" => at.length,
+        "#times as fast" => entry(&at.speedup, 3),
+    };
     shown(
-        "lengths",
-        "Acceptance lengths",
-        "Tokens a round and a call, by kind of drafts and rule.",
-        blocks,
+        "lengths | Acceptance lengths | Tokens a round and a call, by kind of drafts and rule.",
+        [table],
     )
+    .with(if_any(best))
 }
 
 /// How many of [`BY_DEPTH`] are about accepted drafts.
@@ -207,13 +191,11 @@ fn by_depth(report: &DrafterReport) -> Section {
     let table = |id: &str, caption: &str, names: &[[String; 2]]| {
         let rows = depths.clone().map(|depth| {
             let entries = names.iter().map(|[name, _]| maybe(at(name, depth), 3));
-            Row::new(std::iter::once(Entry::plain(depth.to_string())).chain(entries))
+            Row::new(std::iter::once(depth.into()).chain(entries))
         });
-        let columns = names
-            .iter()
-            .map(|[_, words]| Column::number(words.as_str()));
-        let columns = std::iter::once(Column::number("depth")).chain(columns);
-        Block::Table(Table::new(id, caption, columns.collect()).rows(rows))
+        let columns = (names.iter()).map(|[_, words]| Column::number(words.as_str()));
+        let columns = head("#depth").into_iter().chain(columns);
+        Table::new(id, caption, columns.collect()).rows(rows)
     };
     let tables = [
         table("by-depth", "Sampled drafts that are accepted", &accepted),
@@ -227,12 +209,11 @@ fn by_depth(report: &DrafterReport) -> Section {
     ];
     let lines = drawn.into_iter().enumerate().filter_map(|(hue, name)| {
         let [_, words] = BY_DEPTH.iter().find(|[own, _]| *own == name)?;
-        let points = depths
-            .clone()
-            .filter_map(|depth| Some(point(depth as f64, at(name, depth)?)));
-        Some((hue, (*words).to_owned(), points.collect()))
+        let depths = depths.clone();
+        let points = depths.filter_map(|depth| Some(point(depth as f64, at(name, depth)?)));
+        Some(Line::solid(*words, hue, points))
     });
-    let figure = chart(
+    let figure = of_lines(
         "by-depth",
         "Acceptance by depth",
         ("depth", "share"),
@@ -240,82 +221,51 @@ fn by_depth(report: &DrafterReport) -> Section {
         "Joint: all drafts up to this depth are accepted. Overlap: sum of min(p, q) of the row by \
          itself. Coverage: p's mass inside the draft's vocabulary, which overlap cannot pass.",
     );
-    shown(
-        "by-depth",
-        "Depth by depth",
-        "What becomes of a round's first, second, ... draft.",
-        tables.into_iter().chain([Block::Figure(figure)]),
-    )
+    let words = "by-depth | Depth by depth | What becomes of a round's first, second, ... draft.";
+    shown(words, tables).with([figure])
 }
 
 fn per_call(report: &DrafterReport) -> Option<Section> {
-    let kinds: Vec<(&str, &Vec<Estimate>)> = KINDS
-        .iter()
+    let kinds: Vec<(&str, &Vec<Estimate>)> = (KINDS.iter())
         .filter_map(|[_, kind, words]| Some((*words, report.tokens_per_call.get(*kind)?)))
         .collect();
     let first = kinds.first()?;
     let rows = (0..first.1.len()).map(|at| {
         let entries = kinds.iter().map(|(_, found)| maybe(found.get(at), 3));
-        Row::new(std::iter::once(Entry::plain((at + 1).to_string())).chain(entries))
+        Row::new(std::iter::once((at + 1).into()).chain(entries))
     });
     let columns = kinds.iter().map(|(words, _)| Column::number(*words));
-    let columns = std::iter::once(Column::number("drafts K")).chain(columns);
+    let columns = head("#drafts K").into_iter().chain(columns);
     let table = Table::new("tokens-per-call", "", columns.collect()).rows(rows);
     let lines = kinds.iter().enumerate().map(|(hue, (words, found))| {
         let points = found.iter().zip(1..);
         let points = points.map(|(one, length)| point(f64::from(length), one));
-        (hue, (*words).to_owned(), points.collect())
+        Line::solid(*words, hue, points)
     });
-    let figure = chart(
+    let figure = of_lines(
         "tokens-per-call",
         "Tokens for each target call, by draft length",
         ("drafts K a round", "tokens"),
         lines.collect(),
         "Rounds are replayed from each text's first token, and start where rounds end.",
     );
-    Some(Section::new(
-        "tokens-per-call",
-        "Tokens a call",
-        "What a decoder gets, by the number of drafts a round.",
-        [Block::Table(table), Block::Figure(figure)],
-    ))
+    let words =
+        "tokens-per-call | Tokens a call | What a decoder gets, by the number of drafts a round.";
+    Some(section(words, [table]).with([figure]))
 }
 
-/// A chart of lines (hue, label, points) over whole numbers.
-fn chart(
+/// A chart of lines over whole numbers.
+fn of_lines(
     name: &str,
     title: &str,
     (x, y): (&str, &str),
-    lines: Vec<(usize, String, Vec<Point>)>,
+    lines: Vec<Line>,
     caption: &str,
 ) -> Figure {
-    let most = lines.iter().map(|(_, _, points)| points.len()).max();
+    let most = lines.iter().map(|line| line.points.len()).max();
     let stops = (1..=most.unwrap_or(0)).map(|at| (at as f64, at.to_string()));
-    let said: Vec<String> = lines
-        .iter()
-        .filter_map(|(_, label, points)| {
-            let ends = [points.first()?.y, points.last()?.y];
-            Some(format!("{label}: from {:.3} to {:.3}", ends[0], ends[1]))
-        })
-        .collect();
-    let line = |(hue, label, points)| Line {
-        label,
-        hue,
-        stroke: Stroke::Solid,
-        points,
-    };
-    let plot = LinePlot {
-        title: title.to_owned(),
-        x: Axis::new(x, stops),
-        y_label: y.to_owned(),
-        lines: lines.into_iter().map(line).collect(),
-        ..LinePlot::default()
-    };
-    Figure {
-        name: name.to_owned(),
-        alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!("{caption} Bars: 95% intervals over prompts."),
-        canvas: plot.draw(),
-        title: title.to_owned(),
-    }
+    let plot = LinePlot::new(title, Axis::new(x, stops), y, lines);
+    let said = ends(&plot.lines, |point| format!("{:.3}", point.y));
+    let caption = format!("{caption} Bars: 95% intervals over prompts.");
+    chart(name, &plot, &said, caption, None)
 }

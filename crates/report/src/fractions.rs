@@ -34,10 +34,9 @@ pub fn exact_or_decimal(exact: &Rational, value: f64) -> String {
     if exact.is_integer() {
         text
     } else if text.len() <= LONGEST_FRACTION {
-        let relation = if exact_value(value).as_ref() == Some(exact) {
-            "="
-        } else {
-            "≈"
+        let relation = match exact_value(value).as_ref() == Some(exact) {
+            true => "=",
+            false => "≈",
         };
         format!("{text} {relation} {value}")
     } else {

@@ -22,6 +22,7 @@ pub mod gap;
 mod junit;
 pub mod length;
 pub mod paths;
+mod pictures;
 mod points;
 mod positions;
 pub mod problems;

@@ -31,10 +31,9 @@ pub(super) fn points(estimate: &Estimate) -> String {
         estimate.mean.abs()
     });
     let number = |value: f64| format!("{:.decimals$}", 100.0 * value).replace('-', "−");
-    if half > 0.0 {
-        format!("{} ± {}", number(estimate.mean), number(half))
-    } else {
-        number(estimate.mean)
+    match half > 0.0 {
+        true => format!("{} ± {}", number(estimate.mean), number(half)),
+        false => number(estimate.mean),
     }
 }
 

@@ -2,7 +2,7 @@
 //! of a table and in full below.
 
 use super::columns::head;
-use super::sections::definitions;
+use super::sections::{definitions, section};
 use specgap_base::glossary;
 use specgap_number::known::Known;
 use specgap_page::table::{Column, Entry, Number, Row, Table};
@@ -31,12 +31,9 @@ pub(super) fn line(
 
 /// The one of the largest value; of equals the first.
 pub(super) fn best<T>(all: impl Iterator<Item = T>, value: impl Fn(&T) -> f64) -> Option<T> {
-    all.reduce(|best, one| {
-        if value(&one) > value(&best) {
-            one
-        } else {
-            best
-        }
+    all.reduce(|best, one| match value(&one) > value(&best) {
+        true => one,
+        false => best,
     })
 }
 
@@ -161,12 +158,7 @@ fn several(report: &str, summary: String, short: Table, pages: Vec<Page>) -> Pag
     Page {
         title: format!("specgap {report}: {} problems", each.len()),
         lead,
-        sections: vec![Section::new(
-            "each",
-            "Problems",
-            "All of each, and why.",
-            each,
-        )],
+        sections: vec![section("each | Problems | All of each, and why.", each)],
         ..Page::default()
     }
 }

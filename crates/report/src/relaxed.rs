@@ -1,10 +1,11 @@
 //! The page of `specgap relaxed`, from a [`RelaxedReport`].
 
-use super::columns::head;
+use super::columns::table;
 use super::length::numbers::{decimals, entry, plus_minus};
+use super::pictures::chart;
 use super::{certainty, replayed};
-use specgap_page::plot::{Axis, Line, LinePlot, Point, Stroke};
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::plot::{Axis, Line, LinePlot, Point};
+use specgap_page::table::{Entry, Table};
 use specgap_page::words::listed;
 use specgap_page::{Block, Figure, Page, Section};
 use specgap_replay::replay::{RelaxedRate, RelaxedReport, Standing};
@@ -18,10 +19,9 @@ pub fn page(report: &RelaxedReport) -> Page {
     ));
     let sections = [
         super::sections::shown(
-            "relaxed-rules",
-            "Every relaxed rule",
-            "What it keeps of one draft a position, and what that does to the law.",
-            [Block::Table(table(report)), Block::Figure(figure(report))],
+            "relaxed-rules | Every relaxed rule | What it keeps of one draft a position, and what \
+             that does to the law.",
+            [Block::from(table(report)), figure(report).into()],
         ),
         replayed::definitions(&report.definitions),
         replayed::provenance(&report.of.logs, Some(&report.surprise)),
@@ -89,26 +89,22 @@ fn standing(one: &RelaxedRate) -> &'static str {
 }
 
 fn table(report: &RelaxedReport) -> Table {
-    let columns = head(
-        "rule | #set to | #accepted | #TV | #KL, nats | #let through | #below the frontier | standing",
-    );
-    let rows = report.rules.iter().map(|one| {
-        Row::new([
-            Entry::plain(&one.rule),
-            Entry::plain(format!("{} {}", one.parameter, one.value)),
-            entry(&one.accepted, 3),
-            entry(&one.variation, 3),
-            one.divergence
-                .as_ref()
-                .map_or_else(|| Entry::plain("∞"), |one| entry(one, 3)),
-            entry(&one.let_through, 4),
-            entry(&one.below_frontier, 3),
-            Entry::plain(standing(one)),
-        ])
-    });
-    Table::new("relaxed", "One draft a position, by relaxed rules", columns)
-        .rows(rows)
-        .note("Intervals are 95%, over prompts.")
+    let divergence = |one: &RelaxedRate| match &one.divergence {
+        Some(one) => entry(one, 3),
+        None => Entry::plain("∞"),
+    };
+    let table = table! {
+        "relaxed", "One draft a position, by relaxed rules", one in report.rules.iter();
+        "rule" => &one.rule,
+        "#set to" => format!("{} {}", one.parameter, one.value),
+        "#accepted" => entry(&one.accepted, 3),
+        "#TV" => entry(&one.variation, 3),
+        "#KL, nats" => divergence(one),
+        "#let through" => entry(&one.let_through, 4),
+        "#below the frontier" => entry(&one.below_frontier, 3),
+        "standing" => standing(one),
+    };
+    table.note("Intervals are 95%, over prompts.")
 }
 
 /// What is accepted by how far the output is from the target.
@@ -119,47 +115,25 @@ fn figure(report: &RelaxedReport) -> Figure {
     }
     let most = report.rules.iter().map(|one| one.variation.mean);
     let most = most.fold(0.1, f64::max);
-    let at = |x: f64| Point::new(x, report.overlap.mean + x);
-    let mut lines = vec![Line {
-        label: "frontier: no rule accepts more".to_owned(),
-        hue: 4,
-        stroke: Stroke::Dashed(0),
-        points: vec![at(0.0), at(most)],
-    }];
+    let frontier = [0.0, most].map(|x| Point::new(x, report.overlap.mean + x));
+    let mut lines = vec![Line::solid("frontier: no rule accepts more", 4, frontier).dashed(0)];
     for (hue, (rule, mut rates)) in by_rule.into_iter().enumerate() {
         rates.sort_by(|a, b| a.variation.mean.total_cmp(&b.variation.mean));
         let points = rates.iter();
-        lines.push(Line {
-            label: rule.to_owned(),
-            hue,
-            stroke: Stroke::Solid,
-            points: points
-                .map(|one| certainty::point(one.variation.mean, &one.accepted))
-                .collect(),
-        });
+        let points = points.map(|one| certainty::point(one.variation.mean, &one.accepted));
+        lines.push(Line::solid(rule, hue, points));
     }
-    let title = "Accepted, by how far the output is from the target".to_owned();
     let steps = (most / 0.1).ceil() as usize;
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new(
-            "total variation",
-            (0..=steps).map(|step| (step as f64 / 10.0, decimals(step as f64 / 10.0, 1))),
-        ),
-        y_label: "accepted".to_owned(),
-        lines,
-        ..LinePlot::default()
-    };
+    let stops = (0..=steps).map(|step| step as f64 / 10.0);
+    let x = Axis::new("total variation", stops.map(|at| (at, decimals(at, 1))));
+    let title = "Accepted, by how far the output is from the target";
+    let plot = LinePlot::new(title, x, "accepted", lines);
     let ends = report.rules.iter().map(|one| {
         let [accepted, off] = [&one.accepted, &one.variation].map(|one| decimals(one.mean, 3));
         format!("{}: {accepted} at {off}", name(one))
     });
-    Figure {
-        name: "relaxed".to_owned(),
-        alt: format!("{title}. {}.", ends.collect::<Vec<_>>().join("; ")),
-        caption: "The frontier begins at a lossless rule. Bars are 95% intervals over prompts."
-            .to_owned(),
-        canvas: plot.draw(),
-        title,
-    }
+    let said = ends.collect::<Vec<_>>().join("; ");
+    let caption =
+        "The frontier begins at a lossless rule. Bars are 95% intervals over prompts.".to_owned();
+    chart("relaxed", &plot, &said, caption, None)
 }

@@ -2,6 +2,7 @@
 
 use super::files::with_models;
 use super::gap::cuts::served;
+use super::sections::section;
 use super::{cautions, sections};
 use specgap_measure::Surprise;
 use specgap_page::words::{count, counted, temperature};
@@ -42,10 +43,9 @@ pub(super) fn title(
 
 /// Says, behind a speed-up, that its interval holds 1.
 pub(super) fn unsure(speedup: &Estimate) -> &'static str {
-    if speedup.ci95[0] <= 1.0 {
-        " (the interval holds 1: these prompts do not show a gain)"
-    } else {
-        ""
+    match speedup.ci95[0] <= 1.0 {
+        true => " (the interval holds 1: these prompts do not show a gain)",
+        false => "",
     }
 }
 
@@ -69,24 +69,20 @@ pub(super) fn lead(
     says: impl FnOnce() -> Vec<Block>,
     cautions: impl IntoIterator<Item = Option<String>>,
 ) -> Vec<Block> {
-    let unfinished = cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()));
-    let mut blocks: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
-    blocks.extend(cautions::masked(of.logs.iter().any(|log| log.masked)).map(Block::Caution));
-    let strange = of
-        .logs
-        .iter()
-        .filter_map(|log| cautions::strange_draft(log.fit.as_ref()));
-    let off: Vec<String> = cautions::not_drawn(Some(surprise))
-        .into_iter()
+    let logs = || of.logs.iter();
+    let strange = logs().filter_map(|log| cautions::strange_draft(log.fit.as_ref()));
+    let off: Vec<String> = (cautions::not_drawn(Some(surprise)).into_iter())
         .chain(strange)
         .collect();
-    match off.is_empty() {
-        true => blocks.extend(says()),
-        false => drop(blocks.splice(0..0, off.into_iter().map(Block::Caution))),
-    }
-    let cautions = cautions.into_iter().flatten();
-    blocks.extend(cautions.map(Block::Caution));
-    blocks
+    let says = if off.is_empty() { says() } else { Vec::new() };
+    let before = [
+        cautions::unfinished(logs().map(|log| log.metadata.unfinished())),
+        cautions::masked(logs().any(|log| log.masked)),
+    ];
+    let first = off.into_iter().chain(before.into_iter().flatten());
+    let last = cautions.into_iter().flatten();
+    let first = first.map(Block::Caution).chain(says);
+    first.chain(last.map(Block::Caution)).collect()
 }
 
 /// Says what the surprise of the text tells.
@@ -112,73 +108,53 @@ pub(super) fn definitions(words: &BTreeMap<String, String>) -> Section {
 
 /// Every log's facts, and what the surprise of the text says unless the page says it elsewhere.
 pub(super) fn provenance(logs: &[TextLog], surprise: Option<&Surprise>) -> Section {
-    let mut blocks = Vec::new();
-    for log in logs {
-        blocks.push(Block::Heading(log.name.clone()));
-        blocks.push(Block::Facts(facts(log)));
-    }
-    blocks.extend(surprise.map(|surprise| Block::Paragraph(drawn(surprise))));
-    Section::new(
-        "provenance",
-        "Where the text comes from",
-        "Models, text and rows of every log, as the log says.",
-        blocks,
+    let logs = logs.iter();
+    let logs = logs.flat_map(|log| [Block::Heading(log.name.clone()), Block::Facts(facts(log))]);
+    section(
+        "provenance | Where the text comes from | Models, text and rows of every log, as the log says.",
+        logs,
     )
+    .with(surprise.map(|surprise| Block::Paragraph(drawn(surprise))))
 }
 
 fn facts(log: &TextLog) -> Vec<Fact> {
     let metadata = &log.metadata;
-    let mut facts = Vec::new();
-    for (name, identity) in [
+    let models = [
         ("target model", &metadata.target),
         ("draft model", &metadata.draft),
         ("tokenizer", &metadata.tokenizer),
-    ] {
-        if let Some(identity) = identity {
-            facts.push(Fact {
-                full: identity
-                    .sha256
-                    .as_ref()
-                    .map(|hash| format!("{}, SHA-256 {hash}", identity.name)),
-                ..Fact::new(name, &identity.name)
-            });
-        }
-    }
-    facts.push(Fact::new("positions", count(log.positions)));
+    ];
+    let models = models.into_iter().filter_map(|(name, identity)| {
+        let identity = identity.as_ref()?;
+        let hash = identity.sha256.as_ref();
+        Some(Fact {
+            full: hash.map(|hash| format!("{}, SHA-256 {hash}", identity.name)),
+            ..Fact::new(name, &identity.name)
+        })
+    });
+    let (listed, all) = (count(log.listed), count(log.vocabulary));
     let rows = if log.listed == 1 && metadata.tops() == Some([0; 2]) {
         "the text's own tokens alone".to_owned()
     } else if log.listed < log.vocabulary {
-        format!(
-            "at most {} of {} tokens listed",
-            count(log.listed),
-            count(log.vocabulary)
-        )
+        format!("at most {listed} of {all} tokens listed")
     } else {
-        format!("full, {} tokens", count(log.vocabulary))
+        format!("full, {all} tokens")
     };
-    facts.push(Fact::new("rows", rows));
-    if let Some(sampling) = &metadata.sampling {
-        facts.push(Fact::new(
-            "tokens sampled",
-            match sampling.seed {
-                Some(seed) => {
-                    format!(
-                        "temperature {}, seed {seed}",
-                        temperature(sampling.temperature)
-                    )
-                }
-                None => format!("temperature {}", temperature(sampling.temperature)),
-            },
-        ));
-    }
-    facts.extend(crate::files::files(&log.files));
-    facts.extend(
-        metadata
-            .command
-            .as_ref()
-            .map(|command| Fact::new("made by", command)),
-    );
-    facts
+    let sampled = metadata.sampling.as_ref().map(|sampling| {
+        let seed = sampling.seed.map(|seed| format!(", seed {seed}"));
+        let (t, seed) = (temperature(sampling.temperature), seed.unwrap_or_default());
+        Fact::new("tokens sampled", format!("temperature {t}{seed}"))
+    });
+    let made = metadata.command.as_ref();
+    models
+        .chain([
+            Fact::new("positions", count(log.positions)),
+            Fact::new("rows", rows),
+        ])
+        .chain(sampled)
+        .chain(crate::files::files(&log.files))
+        .chain(made.map(|command| Fact::new("made by", command)))
+        .collect()
 }
 
 /// Lists what logs cannot tell.

@@ -1,12 +1,14 @@
 //! Reports of `specgap solve`.
 
+use super::columns::row;
 use super::fractions::in_full;
 use super::problems::{self, decimal, digits, entry};
+use super::sections::section;
 use specgap_base::once::grouped;
 use specgap_exact::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use specgap_number::distribution::format_rational;
 use specgap_number::known::Known;
-use specgap_page::table::{Column, Entry, Row};
+use specgap_page::table::{Column, Row};
 use specgap_page::words::{counted, seconds, small};
 use specgap_page::{Block, Page, Section};
 
@@ -46,10 +48,8 @@ pub fn page(solution: &Solution) -> Page {
         )
     }));
     if let Some(check) = &solution.expected {
-        let source = check
-            .source
-            .as_ref()
-            .map_or(String::new(), |s| format!(" ({s})"));
+        let source = check.source.as_ref();
+        let source = source.map_or(String::new(), |s| format!(" ({s})"));
         match &check.complaint {
             None => lines.push(format!("expected: {}{source}: ok", check.expected)),
             Some(complaint) => wrong.push(format!("EXPECTATION FAILS: {complaint}{source}")),
@@ -76,15 +76,11 @@ fn methods(solution: &Solution) -> Section {
     let run = all().filter(|run| !matches!(run.outcome, Outcome::Skipped(_)));
     let rows = run.map(|run| row(run, &solution.optimal_acceptance_rate));
     let columns = "method | #alpha* | #difference | #time | status";
-    let blocks = [problems::rows("methods", columns, rows)];
-    let remarks = skipped.chain(notes).map(Block::Paragraph);
-    let purpose = "What each finds, and how far it is from the certified value.";
-    Section::new(
-        "methods",
-        "Methods",
-        purpose,
-        blocks.into_iter().chain(remarks),
+    section(
+        "methods | Methods | What each finds, and how far it is from the certified value.",
+        [problems::rows("methods", columns, rows)],
     )
+    .with(skipped.chain(notes).map(Block::Paragraph))
 }
 
 /// The longest fraction that a line has room for.
@@ -119,9 +115,9 @@ pub fn line(solution: &Solution) -> Vec<(Column, String)> {
 
 fn row(run: &MethodRun, certified: &Known) -> Row {
     let [value, difference] = match run.outcome.shown().map(|answer| &answer.rate) {
-        None => [Entry::plain(""), Entry::plain("")],
+        None => ["".into(), "".into()],
         Some(rate) if rate.rational().is_some() && rate.rational() == certified.rational() => {
-            [digits(rate, 12), Entry::plain("0")]
+            [digits(rate, 12), "0".into()]
         }
         Some(rate) => {
             let difference = (rate.value() - certified.value()).abs();
@@ -129,12 +125,9 @@ fn row(run: &MethodRun, certified: &Known) -> Row {
         }
     };
     let is_exact = run.rate().is_some_and(|rate| rate.rational().is_some());
-    let status = if is_exact {
-        "exact"
-    } else {
-        run.outcome.status()
+    let status = match is_exact {
+        true => "exact",
+        false => run.outcome.status(),
     };
-    let [name, time, status] =
-        [run.name(), seconds(run.seconds), status.to_owned()].map(Entry::plain);
-    Row::new([name, value, difference, time, status])
+    row![run.name(), value, difference, seconds(run.seconds), status]
 }

@@ -1,7 +1,9 @@
 //! Reports of `specgap verify`.
 
+use super::columns::row;
 use super::fractions::in_full;
 use super::problems::{self, BEST, decimal, digits, entry};
+use super::sections::section;
 use num_traits::Zero;
 use specgap_exact::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use specgap_number::known::{Known, Sampling};
@@ -48,16 +50,17 @@ fn verifiers(found: &Verification) -> Section {
     for (one, reason) in own {
         say(format!("skipped {}: {reason}", one.name));
     }
-    let other = other
-        .iter()
-        .map(|(one, _)| format!("{} ({})", one.name, one.name.draft_schemes()));
+    let other =
+        (other.iter()).map(|(one, _)| format!("{} ({})", one.name, one.name.draft_schemes()));
     let other = other.collect::<Vec<_>>().join(", ");
     if !other.is_empty() {
         say(format!("skipped, lossless only for other drafts: {other}"));
     }
-    let purpose = "Rates are averaged over the law of the drafts: exact, or enclosed (rounding and all \
-        that was left out are within the bounds), or a Monte Carlo mean.";
-    Section::new("verifiers", "Verifiers", purpose, blocks)
+    section(
+        "verifiers | Verifiers | Rates are averaged over the law of the drafts: exact, or enclosed \
+         (rounding and all that was left out are within the bounds), or a Monte Carlo mean.",
+        blocks,
+    )
 }
 
 /// A problem in a line of a table of problems.
@@ -95,23 +98,15 @@ fn remarks(measured: &Measured) -> Vec<String> {
     });
     let unsummed = measured.total_variation.as_ref().err();
     let unsummed = unsummed.map(|reason| format!("TV not summed: {reason}"));
-    measured
-        .note
-        .clone()
-        .into_iter()
-        .chain(sampled)
-        .chain(unsummed)
-        .collect()
+    let all = [measured.note.clone(), sampled, unsummed];
+    all.into_iter().flatten().collect()
 }
 
 /// Digits of a rate.
 const DIGITS: usize = 9;
 
 fn gap(gap: Option<&Known>) -> Entry {
-    gap.map_or_else(
-        || Entry::plain("-"),
-        |gap| entry(small(gap.value(), 3), gap.value()),
-    )
+    gap.map_or("-".into(), |gap| entry(small(gap.value(), 3), gap.value()))
 }
 
 /// A rule that the problem file tabulates.
@@ -122,15 +117,15 @@ fn tabulated(rule: &RuleVerification) -> Row {
         (true, Some(exact)) if exact.is_zero() => "yes, exact",
         (true, _) => "yes",
     };
-    Row::new([
-        Entry::plain(&rule.name),
-        Entry::plain("-"),
+    row![
+        &rule.name,
+        "-",
         digits(&rule.membership, DIGITS),
         gap(rule.gap.as_ref()),
         entry(small(variation.value, 3), variation.value),
-        Entry::plain(lossless),
-        Entry::plain(rule.membership.kind().as_str()),
-    ])
+        lossless,
+        rule.membership.kind().as_str(),
+    ]
 }
 
 fn row(name: &str, measured: &Measured) -> Row {
@@ -141,13 +136,13 @@ fn row(name: &str, measured: &Measured) -> Row {
         Some(true) if variation.is_ok_and(|v| v.exact.is_some()) => "yes, exact",
         Some(true) => "yes",
     };
-    Row::new([
-        Entry::plain(name),
+    row![
+        name,
         digits(&measured.algorithmic, DIGITS),
         digits(&measured.membership, DIGITS),
         gap(measured.gap.as_ref()),
-        variation.map_or_else(|_| Entry::plain("-"), |v| entry(small(v.value, 3), v.value)),
-        Entry::plain(lossless),
-        Entry::plain(measured.membership.kind().as_str()),
-    ])
+        variation.map_or("-".into(), |v| entry(small(v.value, 3), v.value)),
+        lossless,
+        measured.membership.kind().as_str(),
+    ]
 }

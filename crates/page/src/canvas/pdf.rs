@@ -3,7 +3,7 @@
 //! The font is cut to the letters of the picture and embedded, so that the page looks the same
 //! on a machine without fonts. Nothing in the bytes depends on the time or the machine.
 
-use super::{Align, Canvas, DrawError, FONT, Ink, Mark};
+use super::{Align, Canvas, DrawError, FONT, Ink, Mark, Shape};
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Name, Pdf, Rect, Ref, Str, TextStr};
 use sha2::{Digest, Sha256};
@@ -80,8 +80,8 @@ impl Canvas {
 
     /// Opacities of blocks that are not opaque, in percent.
     fn opacities(&self) -> BTreeSet<u8> {
-        let blocks = self.marks.iter().filter_map(|mark| match mark {
-            Mark::Block { opacity, .. } => Some(percent(*opacity)),
+        let blocks = self.marks.iter().filter_map(|mark| match &mark.1 {
+            Shape::Block(_, opacity) => Some(percent(*opacity)),
             _ => None,
         });
         blocks.filter(|percent| *percent < 100).collect()
@@ -92,14 +92,10 @@ impl Canvas {
         let height = f64::from(self.height);
         let place = |(x, y): (f64, f64)| (points(x), points(height - y));
         let mut content = Content::new();
-        for mark in &self.marks {
-            match mark {
-                Mark::Line {
-                    points: line,
-                    ink,
-                    width,
-                } => {
-                    let [red, green, blue] = colour(*ink);
+        for Mark(ink, shape) in &self.marks {
+            let [red, green, blue] = colour(*ink);
+            match shape {
+                Shape::Line(line, width) => {
                     content.set_stroke_rgb(red, green, blue);
                     content.set_line_width(points(*width));
                     for (index, point) in line.iter().enumerate() {
@@ -111,13 +107,8 @@ impl Canvas {
                     }
                     content.stroke();
                 }
-                Mark::Block {
-                    corners: [one, other],
-                    ink,
-                    opacity,
-                } => {
+                Shape::Block([one, other], opacity) => {
                     let ((x0, y0), (x1, y1)) = (place(*one), place(*other));
-                    let [red, green, blue] = colour(*ink);
                     let percent = percent(*opacity);
                     content.save_state();
                     if percent < 100 {
@@ -128,12 +119,7 @@ impl Canvas {
                     content.fill_nonzero();
                     content.restore_state();
                 }
-                Mark::Disc {
-                    centre: (x, y),
-                    radius,
-                    ink,
-                } => {
-                    let [red, green, blue] = colour(*ink);
+                Shape::Disc((x, y), radius) => {
                     content.set_fill_rgb(red, green, blue);
                     let at = |right: f64, up: f64| place((x + right * radius, y - up * radius));
                     let (start_x, start_y) = at(1.0, 0.0);
@@ -150,13 +136,7 @@ impl Canvas {
                     }
                     content.fill_nonzero();
                 }
-                Mark::Text {
-                    text,
-                    at: (x, y),
-                    size,
-                    align,
-                    ink,
-                } => {
+                Shape::Text(text, (x, y), size, align) => {
                     let back = match align {
                         Align::Left => 0.0,
                         Align::Centre => letters.width(text) * size / 2.0,
@@ -164,7 +144,6 @@ impl Canvas {
                     };
                     // Centred by the height of its small letters, as in an SVG.
                     let (x, y) = place((x - back, y + letters.small_letters * size / 2.0));
-                    let [red, green, blue] = colour(*ink);
                     content.set_fill_rgb(red, green, blue);
                     content.begin_text();
                     content.set_font(FONT_NAME, points(*size));
@@ -231,8 +210,8 @@ impl Letters<'_> {
     fn of(canvas: &Canvas) -> Result<Self, DrawError> {
         let failed = |error: &dyn std::fmt::Display| DrawError(error.to_string());
         let face = ttf_parser::Face::parse(FONT, 0).map_err(|error| failed(&error))?;
-        let texts = canvas.marks.iter().filter_map(|mark| match mark {
-            Mark::Text { text, .. } => Some(text.as_str()),
+        let texts = canvas.marks.iter().filter_map(|mark| match &mark.1 {
+            Shape::Text(text, ..) => Some(text.as_str()),
             _ => None,
         });
         let used: BTreeSet<char> = texts.flat_map(str::chars).collect();
@@ -247,8 +226,7 @@ impl Letters<'_> {
         }
         let file = subsetter::subset(FONT, 0, &glyphs).map_err(|error| failed(&error))?;
         let digest = Sha256::digest(&file);
-        let tag = digest
-            .iter()
+        let tag = (digest.iter())
             .take(6)
             .map(|byte| char::from(b'A' + byte % 26));
         let units = f64::from(face.units_per_em());

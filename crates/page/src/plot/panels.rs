@@ -64,7 +64,7 @@ impl PanelPlot {
         canvas.text(y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
         let whole = self.plot_of("", self.panels.iter().flat_map(|(_, lines)| lines));
         let (low, high) = whole.y_bounds();
-        let ticks = ticks(low, high, 4).in_percent(self.chart.percent);
+        let ticks = ticks(low, high, 4, self.chart.percent);
         let mut top = upper;
         for row in rows {
             for (index, (title, lines)) in row.iter().enumerate() {
@@ -147,18 +147,13 @@ mod tests {
     use crate::plot::{Axis, Point};
 
     fn plot(panels: usize) -> PanelPlot {
-        let line = |name: String| Line {
-            label: name,
-            points: vec![Point::new(2.0, 0.5), Point::new(3.0, 0.625)],
-            ..Line::default()
-        };
+        let points = [Point::new(2.0, 0.5), Point::new(3.0, 0.625)];
+        let line = |name: String| Line::solid(name, 0, points);
         let stops = [(2.0, "2".to_owned()), (3.0, "3".to_owned())];
         PanelPlot {
             chart: LinePlot {
-                title: "A title".to_owned(),
-                x: Axis::new("drafts", stops),
                 percent: true,
-                ..LinePlot::default()
+                ..LinePlot::new("A title", Axis::new("drafts", stops), "", Vec::new())
             },
             panels: (0..panels)
                 .map(|at| (format!("law {at}"), vec![line(format!("rule {at}"))]))

@@ -84,13 +84,12 @@ impl AtCost {
         (self.policies.iter())
             .filter(|one| known(&one.policy).is_some_and(fits))
             .filter(|one| fixed.drafts == Drafts::Sampled && one.verifier == fixed.verifier)
-            .reduce(|best, one| {
-                if best.speedup_where_chosen >= one.speedup_where_chosen {
-                    best
-                } else {
-                    one
-                }
-            })
+            .reduce(
+                |best, one| match best.speedup_where_chosen >= one.speedup_where_chosen {
+                    true => best,
+                    false => one,
+                },
+            )
     }
 }
 
@@ -219,11 +218,10 @@ pub(super) const PATHS: [RuleName; 3] = [RuleName::TOKEN, RuleName::BLOCK, RuleN
 /// tokens per call: `more` of the last of [`PATHS`] than of the two others.
 pub(super) fn paths_changes(at: &AtDrafts, more: [Option<Estimate>; 2]) -> Vec<Change> {
     let calls = |rule: RuleName| {
-        let one = at
-            .verifiers
-            .iter()
-            .find(|one| one.verifier == rule.as_str())?;
-        one.tokens_per_call
+        let mut verifiers = at.verifiers.iter();
+        verifiers
+            .find(|one| one.verifier == rule.as_str())?
+            .tokens_per_call
     };
     let [token, block, several] = PATHS;
     let each = [token, block].into_iter().zip(more);

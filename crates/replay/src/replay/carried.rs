@@ -137,10 +137,9 @@ impl<T: Number> CarriedAlong<T> {
         let mut totals = totals.into_iter();
         let ends = shares.iter().map(|share| {
             let stops = share.excess_over(&totals.next().unwrap_or_else(T::zero));
-            if left.is_nil() {
-                T::zero()
-            } else {
-                stops.times(&free).over(&left)
+            match left.is_nil() {
+                true => T::zero(),
+                false => stops.times(&free).over(&left),
             }
         });
         self.places.push(Place {

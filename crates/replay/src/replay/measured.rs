@@ -1,13 +1,14 @@
 //! What a report on texts was measured on: its logs, their files, and how many texts.
 
 use super::ReplayError;
-use super::read::Texts;
+use super::read::{Reading, Texts};
 use serde::{Deserialize, Serialize};
 use specgap_core::scheme::EngineName;
 use specgap_log::log::{FileDigest, Log, Metadata};
 use specgap_measure::{DraftFit, Surprise};
 use specgap_sampling::Cuts;
 use specgap_statistics::advice::Assumed;
+use specgap_statistics::{Clustered, Estimate};
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 pub(super) fn is_zero(count: &usize) -> bool {
@@ -87,7 +88,7 @@ pub struct TextLog {
 }
 
 /// Returns what a report is of: texts of these logs, measured by a command.
-pub(super) fn measured(
+fn measured(
     texts: &Texts,
     logs: &[Log],
     files: Vec<Vec<FileDigest>>,
@@ -111,18 +112,25 @@ pub(super) fn measured(
     }
 }
 
-/// Reads texts, while their files are hashed.
-pub(super) fn with_files<T: Send>(
+/// Reads the texts of some logs as [`Texts::read_with`] does, while their files are hashed, for a report that
+/// a command makes.
+pub(super) fn read_measured(
     logs: &[Log],
-    read: impl FnOnce() -> Result<T, ReplayError> + Send,
-) -> Result<(T, Vec<Vec<FileDigest>>), ReplayError> {
+    temperature: Option<f64>,
+    asked: &Reading<'_>,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<(Texts, MeasuredTexts), ReplayError> {
     let files = |log: &Log| -> Result<Vec<FileDigest>, ReplayError> {
         let digests = log.digests(&(0..log.positions()))?;
         Ok(digests.into_values().collect())
     };
+    let read = || Texts::read_with(logs, temperature, asked, progress);
     let hash = || logs.iter().map(files).collect::<Result<_, _>>();
     let (texts, files) = rayon::join(read, hash);
-    Ok((texts?, files?))
+    let (texts, files): (Texts, Vec<Vec<FileDigest>>) = (texts?, files?);
+    let of = measured(&texts, logs, files, command);
+    Ok((texts, of))
 }
 
 fn text_log(log: &Log, files: Vec<FileDigest>, temperature: f64) -> TextLog {
@@ -146,6 +154,20 @@ pub(super) fn capture_with(logs: &[Log], options: &str) -> String {
     match made.filter(|command| command.starts_with("specgap capture")) {
         Some(command) => format!("{command} {options}"),
         None => format!("specgap capture ... {options}"),
+    }
+}
+
+/// A ratio of two sums over prompts; those of which the second is 0 do not count. `None` where none is left.
+pub(super) fn ratio(sums: impl Iterator<Item = (f64, f64)>) -> Option<Estimate> {
+    let there: Vec<(f64, f64)> = sums.filter(|one| one.1 > 0.0).collect();
+    (!there.is_empty()).then(|| Clustered::new(there.iter().copied()).estimate())
+}
+
+/// A number with bounds of what full rows would give.
+pub(super) fn within(estimate: Estimate, truncation: Option<[f64; 2]>) -> Estimate {
+    Estimate {
+        truncation,
+        ..estimate
     }
 }
 

@@ -242,10 +242,9 @@ mod tests {
                             least = least.smaller(&product);
                             coins = coins.times(&r.smaller(&Rational::one()));
                         }
-                        if verifier == ChainRule::TOKEN {
-                            coins
-                        } else {
-                            least
+                        match verifier == ChainRule::TOKEN {
+                            true => coins,
+                            false => least,
                         }
                     });
                     (reached.collect(), levels)
@@ -264,15 +263,7 @@ mod tests {
     #[test]
     fn moments_of_a_tree_are_those_of_the_law_of_all_rounds() {
         // Two children, each with two: half and an eighth of a token's mass.
-        let tree = DraftTree::new(vec![
-            vec![0],
-            vec![1],
-            vec![0, 0],
-            vec![0, 1],
-            vec![1, 0],
-            vec![1, 1],
-        ])
-        .unwrap();
+        let tree = DraftTree::from_json("[[0],[1],[0,0],[0,1],[1,0],[1,1]]").unwrap();
         let rows: Vec<Rational> = (0..6u32)
             .flat_map(|t| [over(t % 3 + 1, 6), over(1, 8)])
             .collect();

@@ -2,6 +2,7 @@
 
 use super::ReplayError;
 use super::asked::Answers;
+use super::measured::within;
 use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
@@ -63,6 +64,16 @@ pub(super) struct Reading<'a> {
     pub(super) rollouts: bool,
     /// Whose rows are read.
     pub(super) parts: Parts,
+}
+
+impl<'a> Reading<'a> {
+    /// Asks rows a question, of the text alone.
+    pub(super) fn asking(question: &'a Question<'a>) -> Self {
+        Self {
+            question: Some(question),
+            ..Self::default()
+        }
+    }
 }
 
 /// What is read of a span, at every depth.
@@ -137,50 +148,19 @@ impl Texts {
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, ReplayError> {
-        Self::read_cut(logs, temperature, Cuts::default(), progress)
-    }
-
-    /// The same with drafts from cut rows: q is what is kept, renormalised. Rollouts, which were
-    /// drawn from whole rows, are not read then.
-    ///
-    /// # Errors
-    /// As [`Texts::read`]; also lists that are too short for the cut.
-    pub fn read_cut(
-        logs: &[Log],
-        temperature: Option<f64>,
-        cuts: Cuts,
-        progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<Self, ReplayError> {
         let asked = Reading {
-            cuts,
-            rollouts: cuts.keep_all(),
+            rollouts: true,
             ..Reading::default()
         };
-        Self::read_parts(logs, temperature, progress, &asked)
+        Self::read_with(logs, temperature, &asked, progress)
     }
 
-    /// The same, with a question to the rows, and with rollouts or without.
-    pub(super) fn read_asking(
+    /// The same, with all that is asked beside.
+    pub(super) fn read_with(
         logs: &[Log],
         temperature: Option<f64>,
-        progress: &(dyn Fn(usize) + Sync),
-        question: Option<&Question<'_>>,
-        rollouts: bool,
-    ) -> Result<Self, ReplayError> {
-        let asked = Reading {
-            question,
-            rollouts,
-            ..Reading::default()
-        };
-        Self::read_parts(logs, temperature, progress, &asked)
-    }
-
-    /// The same of all that can be asked.
-    pub(super) fn read_parts(
-        logs: &[Log],
-        temperature: Option<f64>,
-        progress: &(dyn Fn(usize) + Sync),
         asked: &Reading<'_>,
+        progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, ReplayError> {
         let Reading {
             cuts,
@@ -457,10 +437,8 @@ impl Texts {
             Clustered::new(sums.into_iter().zip(tokens.iter().copied())).estimate()
         };
         let end = |end: usize| of(&|place| place.ratio_bounds[end]).mean;
-        Estimate {
-            truncation: self.are_open().then(|| [end(0), end(1)]),
-            ..of(&|place| place.ratio)
-        }
+        let ends = self.are_open().then(|| [end(0), end(1)]);
+        within(of(&|place| place.ratio), ends)
     }
 
     /// Returns whether rows leave it more open than the sample does: nothing is chosen by the
@@ -588,9 +566,7 @@ impl Texts {
             for (untold, here) in self.untold.iter_mut().zip(read.untold) {
                 *untold |= here;
             }
-            read.surprised
-                .iter()
-                .for_each(|one| self.surprises.add(one));
+            (read.surprised.iter()).for_each(|one| self.surprises.add(one));
             self.lacking += usize::from(read.lacks_draft);
             text.ratios.push(read.place.ratio);
             text.places.push(read.place);
@@ -667,8 +643,7 @@ impl Texts {
         prompts.sort_by_cached_key(|(_, texts)| digests(texts));
         let group_of = prompts.iter().map(|&(cluster, _)| of(cluster)).collect();
         let clusters = prompts.len();
-        let texts = prompts
-            .into_iter()
+        let texts = (prompts.into_iter())
             .enumerate()
             .flat_map(|(cluster, (_, texts))| {
                 texts.into_iter().map(move |(_, text)| Text {

@@ -4,9 +4,9 @@
 //! accepts at most the overlap plus TV(o, p) (claim `lossy-frontier`). All rules here verify one draft of q.
 
 use super::asked::{Answers, Slot, Slots};
-use super::measured::{MeasuredTexts, measured, with_files};
+use super::measured::{MeasuredTexts, read_measured};
 use super::position::Rest;
-use super::read::{Text, Texts};
+use super::read::{Reading, Text};
 use super::{ReplayError, Surprise};
 use serde::{Deserialize, Serialize};
 use specgap_base::glossary;
@@ -226,8 +226,7 @@ impl<'a> Pair<'a> {
             .collect();
         refused.sort_by(|one, other| one.0.total_cmp(&other.0));
         let (mut place, mut sums) = (0, [0.0; 2]);
-        let weighed: Vec<[f64; 3]> = refused
-            .into_iter()
+        let weighed: Vec<[f64; 3]> = (refused.into_iter())
             .map(|(scale, weight)| {
                 while let Some(&x) = order.get(place).filter(|&&x| self.ratio(x) < scale) {
                     sums = [sums[0] + self.target[x], sums[1] + self.draft[x]];
@@ -376,9 +375,8 @@ pub fn measure_relaxed(
 ) -> Result<RelaxedReport, ReplayError> {
     let asked = Asked::new();
     let question = |_: &mut _, rows: Rows<'_>, _: usize, _: u64| asked.ask(rows);
-    let (texts, files) = with_files(logs, || {
-        Texts::read_asking(logs, temperature, progress, Some(&question), false)
-    })?;
+    let reading = Reading::asking(&question);
+    let (texts, of) = read_measured(logs, temperature, &reading, command, progress)?;
     if let (Some(log), true) = (logs.first(), texts.met().any(|at| at.rest != Rest::None)) {
         let message = "its rows list some tokens, and what a relaxed rule does to the others is open; log whole rows, or \
                        all that the sampler may draw";
@@ -427,7 +425,7 @@ pub fn measure_relaxed(
         overlap: overlap.estimate(),
         rules: rules.collect(),
         definitions: relaxed_definitions(),
-        of: measured(&texts, logs, files, command),
+        of,
     })
 }
 
@@ -562,8 +560,7 @@ mod tests {
                     .sum::<f64>()
             })
             .sum();
-        let entropy: f64 = p
-            .iter()
+        let entropy: f64 = (p.iter())
             .map(|&one| if one > 0.0 { -one * one.ln() } else { 0.0 })
             .sum();
         let residual = |of: &[f64; 4]| {
@@ -598,19 +595,15 @@ mod tests {
             }),
             "cactus" => Box::new(move |x| {
                 let g = (p[x] + (2.0 * a * p[x] * (1.0 - p[x])).sqrt()).min(1.0);
-                let law = [0, 1, 2, 3].map(|y| {
-                    if y == x {
-                        g
-                    } else {
-                        p[y] * (1.0 - g) / (1.0 - p[x])
-                    }
+                let law = [0, 1, 2, 3].map(|y| match y == x {
+                    true => g,
+                    false => p[y] * (1.0 - g) / (1.0 - p[x]),
                 });
                 (
                     (g / q[x]).min(1.0),
-                    if g < q[x] {
-                        residual_of(&law, &q)
-                    } else {
-                        [0.0; 4]
+                    match g < q[x] {
+                        true => residual_of(&law, &q),
+                        false => [0.0; 4],
                     },
                 )
             }),

@@ -2,7 +2,7 @@
 
 use super::ReplayError;
 use super::position::TextPosition;
-use specgap_log::log::{Log, Rollout, RolloutRecord, Rollouts};
+use specgap_log::log::{Log, Rollout, Rollouts};
 
 /// A rollout behind a start of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,12 +95,7 @@ impl RolloutKind {
         }
         let inclusion_probability = match rollouts.record() {
             Some(record) => {
-                let RolloutRecord {
-                    temperature: drawn,
-                    inclusion_probability: chance,
-                    every,
-                    ..
-                } = *record;
+                let (drawn, chance) = (record.temperature, record.inclusion_probability);
                 if drawn != temperature {
                     return refused(format!(
                         "its rollouts were drawn at temperature {drawn} and its text at \
@@ -114,10 +109,11 @@ impl RolloutKind {
                 if (number as f64 - expected).abs() > spread + 1e-9 * count {
                     return refused(format!(
                         "it has rollouts at {number} positions, where {positions} positions, each \
-                         with probability {chance} (every {every}), have them at {expected:.0} on \
+                         with probability {chance} (every {}), have them at {expected:.0} on \
                          average; sums over them would be off by as much: put right \
                          inclusion_probability in metadata.rollouts, or capture the log anew with \
-                         ⟨rollouts⟩"
+                         ⟨rollouts⟩",
+                        record.every
                     ));
                 }
                 chance
@@ -159,10 +155,9 @@ impl RolledOut {
             let at = |list: RolloutList| list.of(rollout).get(index).copied();
             let p = at(RolloutList::TargetP).unwrap_or(0.0);
             TextPosition {
-                ratio: if p > 0.0 {
-                    (q / p).min(f64::MAX)
-                } else {
-                    f64::MAX
+                ratio: match p > 0.0 {
+                    true => (q / p).min(f64::MAX),
+                    false => f64::MAX,
                 },
                 draft: q,
                 top: at(RolloutList::Top).unwrap_or(0.0),

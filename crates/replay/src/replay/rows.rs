@@ -181,10 +181,9 @@ impl Task<'_> {
         let is_told = unlisted.iter().all(|one| *one == Unlisted::NONE)
             && (self.lists.is_none() || has_all());
         let rests = unlisted.map(|one| one.middle());
-        let place = if row.token_ids.is_empty() {
-            Some(token as usize)
-        } else {
-            row.token_ids.iter().position(|&id| id == token)
+        let place = match row.token_ids.is_empty() {
+            true => Some(token as usize),
+            false => row.token_ids.iter().position(|&id| id == token),
         };
         // What the two rows list of the token.
         let listed = [&*target, &*draft].map(|row| {
@@ -496,12 +495,9 @@ fn of_one_noise(
         sum([a, b], d, 1.0),
         sum([b, a], c, 0.0),
     ];
-    sums.map(|sum| {
-        if sum.is_nan() {
-            0.0
-        } else {
-            1.0 / sum.max(1.0)
-        }
+    sums.map(|sum| match sum.is_nan() {
+        true => 0.0,
+        false => 1.0 / sum.max(1.0),
     })
 }
 
@@ -554,15 +550,13 @@ fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
 /// spread evenly over so many tokens.
 fn entropy(listed: &Moments, rest: f64, spread: f64) -> f64 {
     let kept = 1.0 - rest;
-    let of_rest = if rest > 0.0 {
-        -rest * (rest / spread).ln()
-    } else {
-        0.0
+    let of_rest = match rest > 0.0 {
+        true => -rest * (rest / spread).ln(),
+        false => 0.0,
     };
-    let of_listed = if kept > 0.0 {
-        kept * (listed.mean - kept.ln())
-    } else {
-        0.0
+    let of_listed = match kept > 0.0 {
+        true => kept * (listed.mean - kept.ln()),
+        false => 0.0,
     };
     (of_listed + of_rest).max(0.0)
 }

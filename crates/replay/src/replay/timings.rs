@@ -168,12 +168,8 @@ impl Timings {
         for (index, rule) in self.rules.iter().enumerate() {
             let name = format!("rules[{index}]");
             time(&name, rule.seconds, rule.standard_error, true)?;
-            if self
-                .rules
-                .iter()
-                .take(index)
-                .any(|other| other.name == rule.name)
-            {
+            let mut before = self.rules.iter().take(index);
+            if before.any(|other| other.name == rule.name) {
                 return Err(format!("{name}.name: {:?} is there twice", rule.name));
             }
         }
@@ -266,10 +262,9 @@ impl Timings {
             if count == 0.0 {
                 continue;
             }
-            let verifying = if at_least {
-                self.verifying_at_least(drafts + 1)?
-            } else {
-                self.verifying(drafts + 1)?
+            let verifying = match at_least {
+                true => self.verifying_at_least(drafts + 1)?,
+                false => self.verifying(drafts + 1)?,
             };
             let round = self.draft_step.seconds * drafts as f64 + verifying + self.overhead.seconds;
             total += count * round;
@@ -316,9 +311,7 @@ impl Timings {
                 }
             }
         }
-        let of_time: f64 = self
-            .verify
-            .iter()
+        let of_time: f64 = (self.verify.iter())
             .zip(&passes)
             .map(|(pass, weight)| pass.standard_error * weight)
             .chain([

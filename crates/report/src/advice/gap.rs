@@ -3,11 +3,12 @@
 use super::{
     NOTHING_TO_CHANGE, as_engines_do, chosen, gain, measured_by, own_settings, shortfall, who,
 };
+use crate::columns::table;
 use crate::points::bare;
 use crate::sections::if_any;
 use specgap_base::once::each_once;
 use specgap_core::scheme::Here;
-use specgap_page::table::{Column, Entry, Row, Table};
+use specgap_page::table::Table;
 use specgap_page::words::counted;
 use specgap_statistics::advice::{Assumed, Change, Needs, Verdict};
 
@@ -64,7 +65,7 @@ pub(crate) fn of_gap(
     let set = each_once(all.clone().flat_map(|change| own_settings(change, engine)));
     Some(Advised {
         verdict: first.or_else(|| Some(NOTHING_TO_CHANGE.to_owned())),
-        changes: if_any(table(all.clone(), engine)),
+        changes: if_any(tabulated(all.clone(), engine)),
         settings: (!set.is_empty()).then(|| format!("{}.", set.join("; "))),
         chosen: chosen(&mut all),
         not_worth: (!not.is_empty()).then(|| not.join(" ")),
@@ -75,33 +76,24 @@ pub(crate) fn of_gap(
 const ROWS: usize = 5;
 
 /// Tabulates changes that are worth it: by whom, what is done now and kept, what to do, what it gains.
-fn table<'a>(changes: impl Iterator<Item = &'a Change> + Clone, engine: Option<&Assumed>) -> Table {
-    let columns = vec![
-        Column::words("engine"),
-        Column::words("drafts now, and keeps"),
-        Column::words("change to"),
-        Column::number("gain, points"),
-    ];
+fn tabulated<'a>(
+    changes: impl Iterator<Item = &'a Change> + Clone,
+    engine: Option<&Assumed>,
+) -> Table {
+    let engines = |change: &Change| match (engine, change.engines.is_empty()) {
+        (Some(engine), _) => engine.engine.clone(),
+        (None, true) => "others".to_owned(),
+        (None, false) => change.engines.join(", "),
+    };
     let more = changes.clone().count().saturating_sub(ROWS);
-    let rows = changes.take(ROWS).map(|change| {
-        let engines = match (engine, change.engines.is_empty()) {
-            (Some(engine), _) => engine.engine.clone(),
-            (None, true) => "others".to_owned(),
-            (None, false) => change.engines.join(", "),
-        };
-        let gain = gain(change);
-        Row::new([
-            Entry::plain(engines),
-            Entry::plain(format!(
-                "{}: {}",
-                in_short(&change.from, change),
-                bare(&change.now)
-            )),
-            Entry::plain(in_short(&change.to, change)),
-            Entry::plain(gain.trim_end_matches(" points")),
-        ])
-    });
-    let table = Table::new("changes", "", columns).rows(rows);
+    let table = table! {
+        "changes", "", change in changes.take(ROWS);
+        "engine" => engines(change),
+        "drafts now, and keeps" =>
+            format!("{}: {}", in_short(&change.from, change), bare(&change.now)),
+        "change to" => in_short(&change.to, change),
+        "#gain, points" => gain(change).trim_end_matches(" points"),
+    };
     match more {
         0 => table,
         more => table.note(format!("{} more below.", counted(more, "change"))),
@@ -127,9 +119,7 @@ fn groups<'a>(all: &[&'a Change], is_one: impl Fn(&Change) -> bool) -> Vec<Vec<&
     let mut groups: Vec<Vec<&Change>> = Vec::new();
     for &change in all.iter().filter(|change| is_one(change)) {
         let same = |group: &&mut Vec<&Change>| {
-            group
-                .iter()
-                .any(|other| (other.drafts, &other.from) == (change.drafts, &change.from))
+            (group.iter()).any(|other| (other.drafts, &other.from) == (change.drafts, &change.from))
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(change),

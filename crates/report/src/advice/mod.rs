@@ -65,10 +65,9 @@ pub(super) fn shortfall(change: &Change) -> String {
 
 /// The engines that do what is done now, in brackets of a sentence.
 fn as_engines_do(change: &Change) -> String {
-    let verb = if change.engines.len() == 1 {
-        "does"
-    } else {
-        "do"
+    let verb = match change.engines.len() == 1 {
+        true => "does",
+        false => "do",
     };
     match change.engines.is_empty() {
         true => String::new(),

@@ -224,9 +224,7 @@ pub(crate) fn no_reference(engine: Option<&Assumed>) -> String {
 /// Says what the length that was set is worth over the one that ran, by counts; nothing where these
 /// are one, or not told apart.
 pub(crate) fn of_counts(changes: &[Change]) -> String {
-    let told = changes
-        .iter()
-        .find(|change| change.verdict != Verdict::NotToldApart);
+    let told = (changes.iter()).find(|change| change.verdict != Verdict::NotToldApart);
     told.map_or_else(String::new, |change| {
         let gain = match change.verdict {
             Verdict::Worth => gain(change),
@@ -239,11 +237,7 @@ pub(crate) fn of_counts(changes: &[Change]) -> String {
 /// Says what to verify several paths by, and the differences to one path; nothing where no
 /// difference was measured.
 pub(crate) fn of_paths(changes: &[Change], drafts: usize) -> Option<(bool, String)> {
-    let here = || {
-        changes
-            .iter()
-            .filter(|change| change.drafts == Some(drafts))
-    };
+    let here = || (changes.iter()).filter(|change| change.drafts == Some(drafts));
     let is_worth = |change: &Change| change.verdict == Verdict::Worth;
     let said: Vec<String> = here()
         .map(|change| {

@@ -1,9 +1,8 @@
 //! What stands beside the verdicts of an audit, in words.
 
-use crate::columns::head;
-use crate::sections::shown;
+use crate::columns::table;
+use crate::sections::{if_any, shown};
 use specgap_audit::audit::{AuditReport, Cause, CountsReport, Outcome, Surprise};
-use specgap_page::table::{Entry, Row, Table};
 use specgap_page::words::{count, counted, rate};
 use specgap_page::{Block, Section};
 
@@ -96,37 +95,31 @@ pub(super) fn counted_words(counts: &CountsReport) -> String {
 
 /// Counters against rows.
 pub(super) fn counts(counts: &CountsReport) -> Section {
-    let mut blocks = vec![Block::Paragraph(format!("{}.", counted_words(counts)))];
-    if !counts.places.is_empty() {
-        let columns = head("#draft | #counted | #expected by the rows");
-        let rows = counts.places.iter().map(|one| {
-            Row::new([
-                Entry::plain(one.place.to_string()),
-                Entry::plain(rate(one.counted)),
-                Entry::plain(rate(one.expected)),
-            ])
-        });
-        let note = format!(
-            "Share of rounds that accept so many drafts or more. Expected: an exact sum along {} of \
-             {}, and no test by itself.",
-            counted(counts.texts, "text"),
-            match counts.tokens {
-                1 => "1 token".to_owned(),
-                tokens => format!("{} tokens", count(tokens)),
-            }
-        );
-        blocks.push(Block::Table(
-            Table::new("counters", "", columns).rows(rows).note(note),
-        ));
-    }
-    blocks.push(Block::Heading("What these counts cannot tell".to_owned()));
-    blocks.push(Block::List(counts.cannot_tell.clone()));
+    let places = table! {
+        "counters", "", one in counts.places.iter();
+        "#draft" => one.place.to_string(),
+        "#counted" => rate(one.counted),
+        "#expected by the rows" => rate(one.expected),
+    };
+    let tokens = match counts.tokens {
+        1 => "1 token".to_owned(),
+        tokens => format!("{} tokens", count(tokens)),
+    };
+    let note = format!(
+        "Share of rounds that accept so many drafts or more. Expected: an exact sum along {} of \
+         {tokens}, and no test by itself.",
+        counted(counts.texts, "text")
+    );
     shown(
-        "counters",
-        "Counters against rows",
-        "Accepted drafts as the server counted them, and as the rule has them on these rows.",
-        blocks,
+        "counters | Counters against rows | Accepted drafts as the server counted them, and as the \
+         rule has them on these rows.",
+        [Block::Paragraph(format!("{}.", counted_words(counts)))],
     )
+    .with(if_any(places.note(note)))
+    .with([
+        Block::Heading("What these counts cannot tell".to_owned()),
+        Block::List(counts.cannot_tell.clone()),
+    ])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::select::{names, temperatures};
 use crate::certainty::Tally;
+use crate::columns::head;
 use specgap_base::once::each_once;
 use specgap_measure::{ComparedEstimate, ComparedRate, LogComparison};
 use specgap_page::table::{Column, Entry, Row, Table};
@@ -40,7 +41,7 @@ fn of_law(comparison: &LogComparison, law: &str) -> Table {
         };
         rates.iter().find(is_it)?.estimates.get(log)?.as_ref()
     };
-    let mut columns = vec![Column::words("rule")];
+    let mut columns = head("rule");
     columns.extend(places.iter().map(|&(at, n)| {
         Column::number(format!("n = {n}")).over(format!("T = {}", temperature(at)))
     }));
@@ -58,30 +59,26 @@ fn of_law(comparison: &LogComparison, law: &str) -> Table {
         };
         let best: Vec<f64> = places.iter().map(|&place| most(place)).collect();
         let rows = rules.iter().map(|&rule| {
-            let mut entries = vec![Entry::plain(rule.unwrap_or("α*"))];
+            let name = rule.unwrap_or("α*");
+            let mut entries = vec![Entry::plain(name)];
             for (&place, best) in places.iter().zip(&best) {
-                entries.push(estimate(rule, place, log).map_or_else(Entry::none, |one| {
+                let entry = estimate(rule, place, log).map(|one| {
                     let is_best = known(one).is_some_and(|mean| mean > best - SAME);
-                    strong |= is_best && rule.is_some();
-                    let name = rule.unwrap_or("α*");
+                    let is_strong = is_best && rule.is_some();
+                    strong |= is_strong;
                     let entry = tally.entry(&one.estimate, one.kind, one.width_max, name);
-                    entry.bold(is_best && rule.is_some())
-                }));
+                    entry.bold(is_strong)
+                });
+                entries.push(entry.into());
             }
-            Row {
-                reference: rule.is_none(),
-                ..Row::new(entries)
+            match rule {
+                None => Row::reference(entries),
+                Some(_) => Row::new(entries),
             }
         });
         table.group(name, rows.collect(), false);
     }
-    if strong {
-        table.notes.push(
-            "Bold: the largest mean of these rules for a draft, whether or not it is told apart from \
-             the next."
-                .to_owned(),
-        );
-    }
-    table.notes.push(tally.line());
-    table
+    let bold = "Bold: the largest mean of these rules for a draft, whether or not it is told apart from \
+                the next.";
+    table.notes([strong.then(|| bold.to_owned()), Some(tally.line())])
 }

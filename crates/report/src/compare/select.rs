@@ -1,7 +1,7 @@
 //! Finding one's way in a comparison.
 
 use specgap_base::once::each_once;
-use specgap_measure::{ComparedLog, LogComparison};
+use specgap_measure::{ComparedLog, ComparedRate, LogComparison};
 use std::collections::BTreeSet;
 
 /// The temperatures of the rates, in their order.
@@ -22,13 +22,12 @@ pub(super) fn headline_temperature(comparison: &LogComparison) -> Option<f64> {
 /// The most drafts up to 3, or else the fewest.
 pub(super) fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
     // What engines do with one draft is there whatever was asked for, without an optimum.
-    let asked = || {
-        comparison
-            .rates
-            .iter()
-            .filter(|rate| rate.what == "optimum")
+    let asked = |rate: &&ComparedRate| rate.what == "optimum";
+    let all = || {
+        (comparison.rates.iter())
+            .filter(asked)
+            .filter_map(|rate| rate.drafts)
     };
-    let all = || asked().filter_map(|rate| rate.drafts);
     all().filter(|&n| n <= 3).max().or(all().min())
 }
 

@@ -40,10 +40,7 @@ pub(super) fn of_row(row: &VerifierRow) -> String {
 pub(super) fn of_rates(report: &GapReport) -> Tally {
     let mut tally = Tally::default();
     for (at, n) in places(report) {
-        for cell in laws(report)
-            .into_iter()
-            .filter_map(|law| cell(report, at, n, law))
-        {
+        for cell in (laws(report).into_iter()).filter_map(|law| cell(report, at, n, law)) {
             let optimum = &cell.optimal_acceptance_rate;
             if optimum.is_known() {
                 let name = format!("α* of {}", cell.scheme);

@@ -4,15 +4,16 @@ use super::finding;
 use super::first::{is_rule, points, usual};
 use super::select::{
     attains, cell, cells_at, headline, laws, opened_by, place, places, quantile, temperatures,
-    verifiers,
+    verifier, verifiers,
 };
 use super::summary::over_clusters;
 use crate::certainty::{self, in_percent};
+use crate::pictures::{chart, figure};
 use specgap_core::scheme::SchemeName;
-use specgap_measure::{GapReport, HISTOGRAM_EDGES, VerifierRow};
+use specgap_measure::{Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use specgap_page::Figure;
 use specgap_page::plot::{
-    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, PanelPlot, Point, Stroke,
+    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, PanelPlot, Point,
 };
 use specgap_page::words::{counted, percent, temperature};
 use specgap_statistics::statistics::Estimate;
@@ -28,8 +29,7 @@ pub(super) fn hue(report: &GapReport, law: &str) -> usize {
     if let Some(law) = known(law) {
         return law.entry().hue;
     }
-    let index = laws(report)
-        .into_iter()
+    let index = (laws(report).into_iter())
         .filter(|name| known(name).is_none())
         .position(|name| name == law);
     index.unwrap_or(0) + SchemeName::ALL.len()
@@ -40,10 +40,8 @@ pub(super) fn hue(report: &GapReport, law: &str) -> usize {
 pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     if let Some(one) = report.overlap.iter().find(|row| row.temperature == at) {
-        said.push(format!(
-            "one sampled draft {}",
-            words(&one.estimate, percent)
-        ));
+        let rate = words(&one.estimate, percent);
+        said.push(format!("one sampled draft {rate}"));
         let (best, best_to) = bar(&one.estimate);
         rows.push(LossRow {
             label: "one sampled draft".to_owned(),
@@ -56,13 +54,10 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     for cell in cells_at(report, at, n) {
         let optimum = &cell.optimal_acceptance_rate.estimate;
         let (best, best_to) = bar(optimum);
-        let attaining: Vec<&str> = (cell.verifiers.iter())
-            .filter(|row| attains(row))
-            .map(|row| row.name.as_str())
-            .collect();
-        let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && !attains(row));
+        let (attaining, others): (Vec<&VerifierRow>, Vec<&VerifierRow>) =
+            cell.verifiers.iter().partition(|row| attains(row));
         let (mut marks, mut ranges) = (Vec::new(), Vec::new());
-        for row in rules {
+        for row in others.into_iter().filter(|row| is_rule(row)) {
             let name = format!("{} {}", row.name, words(&row.acceptance, in_percent));
             match row.acceptance.open() {
                 Some(ends) => ranges.push((ends, name)),
@@ -71,27 +66,21 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         }
         let loss = usual(cell).filter(|row| !attains(row)).map(|row| {
             let gap = &row.gap.estimate;
-            let said_of = format!("{} loses {} points", row.name, points(gap));
-            said.push(format!(
-                "{}: α* {}, {said_of}",
-                cell.scheme,
-                words(optimum, percent)
-            ));
+            let said = format!("{} loses {} points", row.name, points(gap));
             let ends = gap.open().unwrap_or(gap.ci95).map(|end| end.max(0.0));
-            (gap.open().is_none().then_some(gap.mean), ends, said_of)
+            (gap.open().is_none().then_some(gap.mean), ends, said)
         });
-        let attained = if attaining.is_empty() {
-            String::new()
-        } else {
-            format!(" = {}", attaining.join(", "))
+        let attaining: Vec<&str> = attaining.iter().map(|row| row.name.as_str()).collect();
+        let attained = match attaining.is_empty() {
+            true => String::new(),
+            false => format!(" = {}", attaining.join(", ")),
         };
-        if loss.is_none() {
-            said.push(format!(
-                "{}: α* {}{attained}",
-                cell.scheme,
-                words(optimum, percent)
-            ));
-        }
+        let lost = match &loss {
+            Some((.., lost)) => format!(", {lost}"),
+            None => attained.clone(),
+        };
+        let rate = words(optimum, percent);
+        said.push(format!("{}: α* {rate}{lost}", cell.scheme));
         rows.push(LossRow {
             label: cell.scheme.clone(),
             best,
@@ -112,33 +101,33 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     let is_open = rows.iter().any(|row| {
         row.best_to.is_some() || !row.ranges.is_empty() || matches!(row.loss, Some((None, ..)))
     });
-    let open = if is_open {
+    let open = is_open.then(|| {
         format!(
             " A range with ends: {} leave open where the number lies in it; of a loss, thick is the \
              least that it is.",
             opened_by(report)
         )
-    } else {
-        String::new()
-    };
+    });
+    let caption = format!(
+        "{title}. Bar: the optimum α* of a draft law; “= name” attains it. Rings: verifiers. \
+         Orange: what the usual rule loses{paired}.{}",
+        open.unwrap_or_default()
+    );
     let plot = LossPlot {
         title: title.clone(),
         label: "accepted, %".to_owned(),
         rows,
     };
-    Some(Figure {
-        name: format!("possible-t{}-n{n}", temperature(at)),
-        alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!(
-            "{title}. Bar: the optimum α* of a draft law; “= name” attains it. Rings: verifiers. \
-             Orange: what the usual rule loses{paired}.{open}"
-        ),
-        canvas: plot.draw(),
-        // That of the headline is the page's title.
-        title: finding::of_place(report, at, n)
-            .filter(|_| headline(report) != Some((at, n)))
-            .unwrap_or(title),
-    })
+    // That of the headline is the page's title.
+    let found = finding::of_place(report, at, n).filter(|_| headline(report) != Some((at, n)));
+    let name = format!("possible-t{}-n{n}", temperature(at));
+    Some(figure(
+        name,
+        title,
+        (&said.join("; "), caption),
+        plot.draw(),
+        found,
+    ))
 }
 
 /// Returns where a bar ends, and where it may end where only bounds are known.
@@ -169,10 +158,7 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
     for law in laws(report) {
         for (index, name) in verifiers(report, law).into_iter().enumerate() {
             let rows: Vec<(usize, &VerifierRow)> = (here.iter())
-                .filter_map(|&n| {
-                    let row = super::select::verifier(cell(report, at, n, law)?, name)?;
-                    Some((n, row))
-                })
+                .filter_map(|&n| Some((n, verifier(cell(report, at, n, law)?, name)?)))
                 .collect();
             let [first, .., last] = rows.as_slice() else {
                 continue;
@@ -180,16 +166,11 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
             if !is_rule(first.1) || rows.iter().all(|(_, row)| attains(row)) {
                 continue;
             }
-            let ends = [first, last].map(|(_, row)| words(&row.gap.estimate, percent));
-            said.push(format!("{name}, {law}: from {} to {}", ends[0], ends[1]));
-            lines.push(Line {
-                label: format!("{name}, {law}"),
-                hue: hue(report, law),
-                stroke: Stroke::Dashed(index),
-                points: (rows.iter())
-                    .map(|(n, row)| point(*n as f64, &row.gap.estimate))
-                    .collect(),
-            });
+            let [from, to] = [first, last].map(|(_, row)| words(&row.gap.estimate, percent));
+            said.push(format!("{name}, {law}: from {from} to {to}"));
+            let points = (rows.iter()).map(|(n, row)| point(*n as f64, &row.gap.estimate));
+            let label = format!("{name}, {law}");
+            lines.push(Line::solid(label, hue(report, law), points).dashed(index));
         }
     }
     if lines.is_empty() {
@@ -197,81 +178,70 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
     }
     let t = temperature(at);
     let title = format!("Loss against the optimum by drafts, T = {t}");
+    let x = Axis::new("drafts n", here.iter().map(|&n| (n as f64, n.to_string())));
     let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new("drafts n", here.iter().map(|&n| (n as f64, n.to_string()))),
-        y_label: "α* − acceptance, points".to_owned(),
         percent: true,
         y_covers: Some([0.0, 0.0]),
-        lines,
-        ..LinePlot::default()
+        ..LinePlot::new(title, x, "α* − acceptance, points", lines)
     };
     let bars = over_clusters(report, |unit| {
         format!(" Bars: 95% intervals over {unit}s, paired by position.")
     });
-    Some(Figure {
-        name: format!("loss-by-drafts-t{t}"),
-        alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!(
-            "{title}: α* of the same drafts minus what the rule accepts.{bars}{}",
-            bands(report, &plot)
-        ),
-        title: finding::losing(&plot.lines, &plot.x).unwrap_or(title),
-        canvas: plot.draw(),
-    })
+    let caption = format!(
+        "{}: α* of the same drafts minus what the rule accepts.{bars}{}",
+        plot.title,
+        bands(report, &plot)
+    );
+    let found = finding::losing(&plot.lines, &plot.x);
+    Some(chart(
+        format!("loss-by-drafts-t{t}"),
+        &plot,
+        &said.join("; "),
+        caption,
+        found,
+    ))
 }
 
 /// Acceptance by drafts, a picture for each temperature; then by temperature.
 pub(super) fn acceptance(report: &GapReport) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = temperatures(report)
-        .into_iter()
-        .filter_map(|at| by_drafts(report, at))
-        .collect();
-    if let Some((_, n)) = headline(report) {
-        figures.extend(by_temperature(report, n));
-    }
-    figures
+    let each = temperatures(report).into_iter();
+    let by_temperature = headline(report).and_then(|(_, n)| by_temperature(report, n));
+    each.filter_map(|at| by_drafts(report, at))
+        .chain(by_temperature)
+        .collect()
 }
 
 fn by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
-    let stops: Vec<Stop> = places(report)
-        .into_iter()
-        .filter(|place| place.0 == at)
-        .map(|(at, n)| (n as f64, at, n))
-        .collect();
+    let here = places(report).into_iter().filter(|place| place.0 == at);
+    let stops: Vec<Stop> = here.map(|(at, n)| (n as f64, at, n)).collect();
     let t = temperature(at);
-    let axis = Axis::new(
-        "drafts n",
-        stops.iter().map(|&(x, _, n)| (x, n.to_string())),
-    );
+    let names = stops.iter().map(|&(x, _, n)| (x, n.to_string()));
+    let title = format!("Acceptance rate by drafts, T = {t}");
+    let axis = Axis::new("drafts n", names);
     curves(
         report,
         &stops,
         axis,
         format!("acceptance-by-drafts-t{t}"),
-        format!("Acceptance rate by drafts, T = {t}"),
+        title,
     )
 }
 
 fn by_temperature(report: &GapReport, n: usize) -> Option<Figure> {
-    let stops: Vec<Stop> = places(report)
-        .into_iter()
-        .filter(|place| place.1 == n)
-        .map(|(at, n)| (at, at, n))
-        .collect();
+    let here = places(report).into_iter().filter(|place| place.1 == n);
+    let stops: Vec<Stop> = here.map(|(at, n)| (at, at, n)).collect();
     if stops.len() < 2 {
         return None;
     }
-    let axis = Axis::new(
-        "temperature T",
-        stops.iter().map(|&(x, at, _)| (x, temperature(at))),
-    );
+    let names = stops.iter().map(|&(x, at, _)| (x, temperature(at)));
+    let title = format!("Acceptance rate by temperature, n = {n}");
+    let axis = Axis::new("temperature T", names);
     curves(
         report,
         &stops,
         axis,
         format!("acceptance-by-temperature-n{n}"),
-        format!("Acceptance rate by temperature, n = {n}"),
+        title,
     )
 }
 
@@ -305,9 +275,9 @@ fn open_bands(report: &GapReport) -> String {
 fn panels(report: &GapReport, stops: &[Stop]) -> Vec<(String, Vec<Line>)> {
     let mut panels = Vec::new();
     for law in laws(report) {
-        let found: Vec<_> = stops
-            .iter()
-            .filter_map(|&(x, at, n)| cell(report, at, n, law).map(|cell| (x, cell)))
+        let found = stops.iter();
+        let found: Vec<(f64, &Cell)> = found
+            .filter_map(|&(x, at, n)| Some((x, cell(report, at, n, law)?)))
             .collect();
         if found.is_empty() {
             continue;
@@ -318,40 +288,24 @@ fn panels(report: &GapReport, stops: &[Stop]) -> Vec<(String, Vec<Line>)> {
         } else {
             String::new()
         };
-        let mut optimum = Line {
-            label: "α*".to_owned(),
-            hue: hue(report, law),
-            stroke: Stroke::Solid,
-            points: found
-                .iter()
-                .map(|(x, cell)| point(*x, &cell.optimal_acceptance_rate.estimate))
-                .collect(),
-        };
+        let hue = hue(report, law);
+        let best = found.iter();
+        let best = best.map(|(x, cell)| point(*x, &cell.optimal_acceptance_rate.estimate));
+        let mut optimum = Line::solid("α*", hue, best);
         let mut below = Vec::new();
         for (index, name) in verifiers(report, law).into_iter().enumerate() {
-            let rows: Vec<(f64, &VerifierRow)> = found
-                .iter()
-                .filter_map(|(x, cell)| {
-                    let row = cell.verifiers.iter().find(|row| row.name == name)?;
-                    Some((*x, row))
-                })
+            let rows: Vec<(f64, &VerifierRow)> = (found.iter())
+                .filter_map(|(x, cell)| Some((*x, verifier(cell, name)?)))
                 .collect();
             if rows.len() == found.len() && rows.iter().all(|(_, row)| attains(row)) {
                 optimum.label.push_str(&format!(" = {name}"));
                 continue;
             }
-            below.push(Line {
-                label: name.to_owned(),
-                hue: optimum.hue,
-                stroke: Stroke::Dashed(index),
-                points: rows
-                    .iter()
-                    .map(|(x, row)| point(*x, &row.acceptance))
-                    .collect(),
-            });
+            let points = rows.iter().map(|(x, row)| point(*x, &row.acceptance));
+            below.push(Line::solid(name, hue, points).dashed(index));
         }
-        let mut lines = vec![optimum];
-        lines.extend(below.into_iter().filter(|line| !line.points.is_empty()));
+        below.retain(|line| !line.points.is_empty());
+        let lines = std::iter::once(optimum).chain(below).collect();
         panels.push((format!("{law}{partly}"), lines));
     }
     panels
@@ -368,46 +322,36 @@ fn curves(
     if panels.is_empty() {
         return None;
     }
-    let said: Vec<String> = panels
-        .iter()
-        .flat_map(|(law, lines)| lines.iter().map(move |line| (law, line)))
-        .filter_map(|(law, line)| {
-            let last = line.points.last()?;
-            let (_, stop) = axis.stops.iter().find(|(x, _)| *x == last.x)?;
-            let rate = last.said(percent);
-            Some(format!("{law}, {} {rate} at {stop}", line.label))
-        })
-        .collect();
-    let mut caption = format!(
-        "{title}: a panel for each draft law, all with the same axes. Solid: the optimum α*. Dashed: \
-         verifiers; “= name” marks one that attains it."
-    );
-    caption.push_str(&over_clusters(report, |unit| {
+    let each = || {
+        let each = panels.iter();
+        each.flat_map(|(law, lines)| lines.iter().map(move |line| (law, line)))
+    };
+    let said = each().filter_map(|(law, line)| {
+        let last = line.points.last()?;
+        let (_, stop) = axis.stops.iter().find(|(x, _)| *x == last.x)?;
+        let rate = last.said(percent);
+        Some(format!("{law}, {} {rate} at {stop}", line.label))
+    });
+    let said = said.collect::<Vec<_>>().join("; ");
+    let bars = over_clusters(report, |unit| {
         format!(" Bars: 95% intervals over {unit}s. Points at the same place are set side by side.")
-    }));
-    let mut points = panels
-        .iter()
-        .flat_map(|(_, lines)| lines.iter().flat_map(|line| &line.points));
-    if points.any(|point| point.open) {
-        caption.push_str(&open_bands(report));
-    }
-    let finding = finding::rising(&panels, &axis);
+    });
+    let bands = match each().any(|(_, line)| line.points.iter().any(|point| point.open)) {
+        true => open_bands(report),
+        false => String::new(),
+    };
+    let caption = format!(
+        "{title}: a panel for each draft law, all with the same axes. Solid: the optimum α*. Dashed: \
+         verifiers; “= name” marks one that attains it.{bars}{bands}"
+    );
+    let found = finding::rising(&panels, &axis);
     let chart = LinePlot {
-        title: title.clone(),
-        x: axis,
-        y_label: "accepted, %".to_owned(),
         percent: true,
         y_covers: Some([0.0, 0.0]),
-        ..LinePlot::default()
+        ..LinePlot::new(&title, axis, "accepted, %", Vec::new())
     };
-    let plot = PanelPlot { chart, panels };
-    Some(Figure {
-        alt: format!("{title}. {}.", said.join("; ")),
-        canvas: plot.draw(),
-        name,
-        title: finding.unwrap_or(title),
-        caption,
-    })
+    let canvas = PanelPlot { chart, panels }.draw();
+    Some(figure(name, title, (&said, caption), canvas, found))
 }
 
 /// Shares of the positions with at least a gap.
@@ -432,19 +376,14 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
                 remarks.push(format!("{name}: only known to be {bounds} in the mean"));
                 continue;
             }
-            let points = at_least(histogram);
             said.push(format!(
                 "{name}: mean {}, none at {} of positions, at most {}",
                 percent(row.gap.estimate.mean),
                 percent(histogram[0] as f64 / total as f64),
                 percent(row.gap.max)
             ));
-            lines.push(Line {
-                label: name,
-                hue: hue(report, &cell.scheme),
-                stroke: Stroke::Dashed(index),
-                points,
-            });
+            let line = Line::solid(name, hue(report, &cell.scheme), at_least(histogram));
+            lines.push(line.dashed(index));
         }
     }
     // Where nothing is lost at any position there is nothing to draw.
@@ -453,33 +392,26 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
     }
     said.extend(remarks.iter().cloned());
     let title = format!("How often the gap is large, {}", place(at, n));
-    let stops = [1e-4, 1e-3, 0.01, 0.1, 1.0];
+    let stops = [1e-4, 1e-3, 0.01, 0.1, 1.0].map(|x: f64| (x, (100.0 * x).to_string()));
+    let x = Axis {
+        log: true,
+        ..Axis::new("gap, α* − acceptance, points", stops)
+    };
     let plot = LinePlot {
-        title: title.clone(),
-        x: Axis {
-            label: "gap, α* − acceptance, points".to_owned(),
-            stops: (stops.iter())
-                .map(|&x| (x, (100.0 * x).to_string()))
-                .collect(),
-            log: true,
-        },
-        y_label: "positions with at least this gap, %".to_owned(),
         percent: true,
         y_covers: Some([0.0, 1.0]),
-        lines,
         remarks,
+        ..LinePlot::new(title, x, "positions with at least this gap, %", lines)
     };
-    Some(Figure {
-        name: format!("gap-distribution-t{}-n{n}", temperature(at)),
-        alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!(
-            "{title}: share of {} with at least the gap under it. Points: counted; between them \
-             straight lines.",
-            counted(report.positions, "position")
-        ),
-        title: finding::spread(&plot.lines).unwrap_or(title),
-        canvas: plot.draw(),
-    })
+    let caption = format!(
+        "{}: share of {} with at least the gap under it. Points: counted; between them \
+         straight lines.",
+        plot.title,
+        counted(report.positions, "position")
+    );
+    let name = format!("gap-distribution-t{}-n{n}", temperature(at));
+    let found = finding::spread(&plot.lines);
+    Some(chart(name, &plot, &said.join("; "), caption, found))
 }
 
 /// The share of positions with at least the gap of each edge that is drawn.
@@ -499,20 +431,15 @@ pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     for row in (report.overlap.iter()).filter(|row| row.estimate.open().is_none()) {
         let shares = [0.05, 0.25, 0.5, 0.75, 0.95];
-        let found: Vec<f64> = shares
-            .iter()
-            .filter_map(|&share| quantile(&row.quantiles, share))
-            .collect();
-        let Ok(quantiles) = <[f64; 5]>::try_from(found) else {
+        let found = (shares.iter()).filter_map(|&share| quantile(&row.quantiles, share));
+        let Ok(quantiles) = <[f64; 5]>::try_from(found.collect::<Vec<_>>()) else {
             continue;
         };
         let label = format!("T = {}", temperature(row.temperature));
+        let [low, _, median, _, high] = quantiles.map(percent);
+        let mean = percent(row.estimate.mean);
         said.push(format!(
-            "{label}: mean {}, median {}, 5% to 95% quantile {} to {}",
-            percent(row.estimate.mean),
-            percent(quantiles[2]),
-            percent(quantiles[0]),
-            percent(quantiles[4])
+            "{label}: mean {mean}, median {median}, 5% to 95% quantile {low} to {high}"
         ));
         rows.push(BoxRow {
             label,
@@ -529,16 +456,18 @@ pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
         label: "overlap, %".to_owned(),
         rows,
     };
-    Some(Figure {
-        name: "overlap".to_owned(),
-        alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!(
-            "{title}. Line: 5% to 95% quantile over positions. Box: the middle half. Bar: median. \
-             Circle: mean."
-        ),
-        title: finding::overlapping(&plot.rows).unwrap_or(title),
-        canvas: plot.draw(),
-    })
+    let caption = format!(
+        "{title}. Line: 5% to 95% quantile over positions. Box: the middle half. Bar: median. \
+         Circle: mean."
+    );
+    let (said, found) = (said.join("; "), finding::overlapping(&plot.rows));
+    Some(figure(
+        "overlap",
+        title,
+        (&said, caption),
+        plot.draw(),
+        found,
+    ))
 }
 
 #[cfg(test)]

@@ -41,9 +41,7 @@ pub(super) fn lines(
         ("Usual rules", usual_rules(&cells)),
         ("Several paths", paths),
     ];
-    let facts = facts
-        .into_iter()
-        .filter_map(|(name, value)| Some(Fact::new(name, value?)));
+    let facts = (facts.into_iter()).filter_map(|(name, value)| Some(Fact::new(name, value?)));
     let verdict = said.verdict.or_else(|| void(report, at));
     (verdict, said.changes, facts.collect())
 }
@@ -102,10 +100,9 @@ fn usual_rules(cells: &[&Cell]) -> Option<String> {
     let parts: Vec<String> = (cells.iter())
         .filter_map(|cell| {
             let row = usual(cell)?;
-            let law = if row.name == cell.scheme {
-                String::new()
-            } else {
-                format!(" ({})", cell.scheme)
+            let law = match row.name == cell.scheme {
+                true => String::new(),
+                false => format!(" ({})", cell.scheme),
             };
             Some(format!("{} {}{law}", row.name, share(&row.acceptance)))
         })
@@ -157,10 +154,9 @@ fn possible(report: &GapReport, cells: &[&Cell]) -> Option<String> {
         })
         .collect();
     if !attained.is_empty() {
-        let verb = if attained.len() == 1 {
-            "leaves"
-        } else {
-            "leave"
+        let verb = match attained.len() == 1 {
+            true => "leaves",
+            false => "leave",
         };
         out.push_str(&format!(" {} {verb} nothing.", listed(&attained)));
     }
@@ -396,10 +392,7 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
         if has_open(report, cells) {
             parts.push(OPEN.to_owned());
         }
-    } else if cells
-        .iter()
-        .all(|cell| cell.optimal_acceptance_rate.kind == Kind::Enclosed)
-    {
+    } else if (cells.iter()).all(|cell| cell.optimal_acceptance_rate.kind == Kind::Enclosed) {
         let width = (cells.iter())
             .map(|cell| cell.optimal_acceptance_rate.width_max)
             .fold(0.0, f64::max);

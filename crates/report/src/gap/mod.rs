@@ -36,7 +36,7 @@ mod summary;
 mod tables;
 mod tokens;
 
-use crate::sections::{self, of_table, shown};
+use crate::sections::{self, of_all, of_table, section, shown};
 use cuts::served;
 use specgap_measure::GapReport;
 use specgap_page::table::Table;
@@ -53,38 +53,32 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         of_table(
-            "comparisons",
-            "Comparisons",
-            "Which verifiers the log tells apart.",
+            "comparisons | Comparisons | Which verifiers the log tells apart.",
             tables::comparisons(report),
         ),
         own::laws(report),
         own::section(report),
         of_table(
-            "formula",
-            "The published formula without replacement",
-            "How far the published optimum is from that of the drafts that are drawn.",
+            "formula | The published formula without replacement | How far the published optimum \
+             is from that of the drafts that are drawn.",
             tables::formula(report),
         ),
         of_table(
-            "plans",
-            "Optimal plans",
-            "How near the plans that were solved come to the optimum, and to p.",
+            "plans | Optimal plans | How near the plans that were solved come to the optimum, and \
+             to p.",
             tables::plans(report),
         ),
         of_table(
-            "audits",
-            "Audit of estimates",
-            "Whether the rates that were computed the fast way are right.",
+            "audits | Audit of estimates | Whether the rates that were computed the fast way are \
+             right.",
             tables::audits(report),
         ),
         rounds(report),
         blocks(report),
         draft_paths(report),
         of_table(
-            "overlap",
-            "Overlap",
-            "How alike target and draft are: what a single draft is accepted with.",
+            "overlap | Overlap | How alike target and draft are: what a single draft is accepted \
+             with.",
             tables::overlap(report),
         ),
         details(report),
@@ -125,16 +119,10 @@ fn lead(report: &GapReport) -> Vec<Block> {
     let not_drawn: Vec<Block> = summary::not_drawn(report).map(Block::Caution).collect();
     let wrong = (summary::first_cautions(report).into_iter()).map(Block::Caution);
     if !not_drawn.is_empty() {
-        return (not_drawn.into_iter())
-            .chain(wrong)
-            .chain(cautions)
-            .collect();
+        return not_drawn.into_iter().chain(wrong).chain(cautions).collect();
     }
     let (verdict, changes, facts) = first::lines(report, at, n);
     let verdict = verdict.or_else(|| finding::of_place(report, at, n));
-    let mut blocks: Vec<Block> = verdict.map(Block::Paragraph).into_iter().collect();
-    blocks.extend(wrong);
-    blocks.extend(changes.map(Block::Table));
     let over = Block::Paragraph(format!(
         "Over {}, at temperature {}{} with {} a position{}.",
         summary::extent(report),
@@ -143,10 +131,13 @@ fn lead(report: &GapReport) -> Vec<Block> {
         counted(n, "draft"),
         served(report.served, &select::temperatures(report)),
     ));
+    let mut blocks: Vec<Block> = verdict.map(Block::Paragraph).into_iter().collect();
+    blocks.extend(wrong);
+    blocks.extend(changes.map(Block::Table));
     blocks.extend([over, Block::Facts(facts)]);
     blocks.extend(choice(report));
     blocks.extend(each_place(report, |at, n| {
-        Some(Block::Figure(figures::losses(report, at, n)?))
+        Some(figures::losses(report, at, n)?.into())
     }));
     blocks.extend(cautions);
     blocks
@@ -156,18 +147,22 @@ fn lead(report: &GapReport) -> Vec<Block> {
 fn choice(report: &GapReport) -> Option<Block> {
     let first = select::headline(report)?;
     let (temperatures, drafts) = (select::temperatures(report), select::drafts(report));
-    let found = |at: Option<usize>| at.unwrap_or(0);
+    let choice = |name: &str, options: Vec<String>, first: Option<usize>| Choice {
+        name: name.to_owned(),
+        options,
+        first: first.unwrap_or(0),
+    };
     let all = vec![
-        Choice {
-            name: "T".to_owned(),
-            options: temperatures.iter().map(|&at| temperature(at)).collect(),
-            first: found(temperatures.iter().position(|&at| at == first.0)),
-        },
-        Choice {
-            name: "drafts".to_owned(),
-            options: drafts.iter().map(usize::to_string).collect(),
-            first: found(drafts.iter().position(|&n| n == first.1)),
-        },
+        choice(
+            "T",
+            temperatures.iter().map(|&at| temperature(at)).collect(),
+            temperatures.iter().position(|&at| at == first.0),
+        ),
+        choice(
+            "drafts",
+            drafts.iter().map(usize::to_string).collect(),
+            drafts.iter().position(|&n| n == first.1),
+        ),
     ];
     let several = all.iter().any(|choice| choice.options.len() > 1);
     several.then_some(Block::Choice(all))
@@ -199,14 +194,11 @@ fn each_place(
 /// Every verifier where the first lines speak of, a line each.
 fn verifiers(report: &GapReport) -> Option<Section> {
     select::headline(report)?;
-    let blocks = each_place(report, |at, n| {
-        Some(Block::Table(tables::in_a_line(report, at, n)))
-    });
     Some(shown(
-        "verifiers",
-        "Every rule in a line",
-        "What each accepts and loses, in percent of all positions.",
-        blocks,
+        "verifiers | Every rule in a line | What each accepts and loses, in percent of all positions.",
+        each_place(report, |at, n| {
+            Some(tables::in_a_line(report, at, n).into())
+        }),
     ))
 }
 
@@ -214,103 +206,80 @@ fn verifiers(report: &GapReport) -> Option<Section> {
 fn losses(report: &GapReport) -> Option<Section> {
     let figures = figures::losses_by_drafts(report);
     let figures = figures.into_iter().chain(figures::gaps(report));
-    let figures: Vec<Block> = figures
-        .chain(figures::overlap(report))
-        .map(Block::Figure)
-        .collect();
-    (!figures.is_empty()).then(|| {
-        Section::new(
-            "loss",
-            "Where the loss is",
-            "By the number of drafts, by position, and what it rests on.",
-            figures,
-        )
-    })
+    of_all(
+        "loss | Where the loss is | By the number of drafts, by position, and what it rests on.",
+        figures.chain(figures::overlap(report)).collect(),
+    )
 }
 
 /// Says what tokens that rows do not list do to all numbers.
 fn details(report: &GapReport) -> Option<Section> {
     let (at, _) = select::headline(report)?;
     let text = summary::truncation(report, at)?;
-    Some(Section::new(
-        "details",
-        "What the rows leave open",
-        "What tokens that rows do not list do to every number.",
+    Some(section(
+        "details | What the rows leave open | What tokens that rows do not list do to every number.",
         [Block::Paragraph(text)],
     ))
 }
 
 fn acceptance(report: &GapReport) -> Option<Section> {
-    if report.cells.is_empty() {
-        return None;
-    }
-    let tables = tables::acceptance(report).into_iter().map(Block::Table);
-    let figures = figures::acceptance(report).into_iter().map(Block::Figure);
-    Some(Section::new(
-        "acceptance",
-        "Acceptance",
-        "How often the output is one of the drafts, under the most that is possible.",
-        tables.chain(figures),
-    ))
+    (!report.cells.is_empty()).then(|| {
+        section(
+            "acceptance | Acceptance | How often the output is one of the drafts, under the most that is \
+             possible.",
+            tables::acceptance(report),
+        )
+        .with(figures::acceptance(report))
+    })
 }
 
 fn gaps(report: &GapReport) -> Option<Section> {
-    if report.cells.is_empty() {
-        return None;
-    }
     of_table(
-        "gap",
-        "Gap to the optimum",
-        "What each verifier misses of its optimum, position by position.",
-        Some(tables::gaps(report)),
+        "gap | Gap to the optimum | What each verifier misses of its optimum, position by position.",
+        (!report.cells.is_empty()).then(|| tables::gaps(report)),
     )
 }
 
 fn one_draft(report: &GapReport) -> Option<Section> {
-    let table = tables::one_draft(report)?;
-    let engines = Block::Details {
-        summary: "The names and settings of engines".to_owned(),
-        blocks: vec![Block::Table(tables::engines())],
-    };
-    Some(Section::new(
-        "one-draft",
-        "One draft: one-hot, token or exact-match",
-        "Which of the three ways of engines accepts most on this pair of models.",
-        [Block::Table(table), engines],
-    ))
+    let engines = folded("The names and settings of engines", tables::engines());
+    let section = of_table(
+        "one-draft | One draft: one-hot, token or exact-match | Which of the three ways of engines \
+         accepts most on this pair of models.",
+        tables::one_draft(report),
+    );
+    section.map(|section| section.with([engines]))
+}
+
+fn folded(summary: &str, table: Table) -> Block {
+    Block::Details {
+        summary: summary.to_owned(),
+        blocks: vec![table.into()],
+    }
 }
 
 /// Shows what the text tells of whole rounds, and which commands tell the rest.
 fn rounds(report: &GapReport) -> Option<Section> {
-    let mut blocks: Vec<Block> = tables::rounds(report)
-        .into_iter()
-        .map(Block::Table)
-        .collect();
-    if blocks.is_empty() {
-        return None;
-    }
     let logs = words(report.logs.iter().map(|log| log.name.as_str()));
-    // Rows in memory are in no command's reach.
-    let commands = !report.command.is_empty();
-    let ask = |what: &str, command: String| {
-        let both = [Block::Paragraph(what.to_owned()), Block::Command(command)];
-        both.into_iter().filter(move |_| commands)
+    let ask = |what: &str, command: &str| {
+        let command = format!("specgap {command} {logs} --cost-ratio 0.1");
+        [Block::paragraph(what), Block::Command(command)]
     };
-    blocks.extend(ask(
-        "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
-         step, here 0.1 of a target step:",
-        format!("specgap length {logs} --cost-ratio 0.1"),
-    ));
-    blocks.extend(ask(
-        "Which tree of drafts to verify instead of a chain:",
-        format!("specgap tree {logs} --cost-ratio 0.1"),
-    ));
-    Some(Section::new(
-        "rounds",
-        "Rounds along the text",
-        "What a round of several drafts accepts, by three verifiers of a chain.",
-        blocks,
-    ))
+    let commands = [
+        ask(
+            "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
+             step, here 0.1 of a target step:",
+            "length",
+        ),
+        ask("Which tree of drafts to verify instead of a chain:", "tree"),
+    ];
+    // Rows in memory are in no command's reach.
+    let commands = (commands.concat().into_iter()).filter(|_| !report.command.is_empty());
+    let section = of_all(
+        "rounds | Rounds along the text | What a round of several drafts accepts, by three verifiers of \
+         a chain.",
+        tables::rounds(report),
+    );
+    section.map(|section| section.with(commands))
 }
 
 /// Shows what a log's draft paths could give.
@@ -322,31 +291,23 @@ fn draft_paths(report: &GapReport) -> Option<Section> {
 
 fn blocks(report: &GapReport) -> Option<Section> {
     let tables = [tables::blocks(report), tables::lemma(report)];
-    let tables: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
-    let how = Block::Paragraph(
+    let tables: Vec<Table> = tables.into_iter().flatten().collect();
+    let how = Block::paragraph(
         "Estimated along the text that was sampled, at the temperature it was sampled at; no other \
          temperature can be estimated from it. An average over sampled blocks: its error is the \
-         interval's."
-            .to_owned(),
+         interval's.",
     );
-    (!tables.is_empty()).then(|| {
-        Section::new(
-            "blocks",
-            "Blocks",
-            "How many tokens of a whole drafted block are accepted, along the text.",
-            std::iter::once(how).chain(tables),
-        )
-    })
+    let section = section(
+        "blocks | Blocks | How many tokens of a whole drafted block are accepted, along the text.",
+        [how],
+    );
+    (!tables.is_empty()).then(|| section.with(tables))
 }
 
 fn definitions(report: &GapReport) -> Option<Section> {
-    let mut words: Vec<(String, String)> = report
-        .definitions
-        .iter()
-        // What a kind means is told below, of those that the report has.
-        .filter(|(word, _)| !super::certainty::is_kind(word))
-        .map(|(word, meaning)| (word.clone(), meaning.clone()))
-        .collect();
+    let mut words: Vec<(String, String)> = report.definitions.clone().into_iter().collect();
+    // What a kind means is told below, of those that the report has.
+    words.retain(|(word, _)| !super::certainty::is_kind(word));
     words.extend(certainty::definitions(report));
     if report.served.is_some() {
         words.push(("as served".to_owned(), summary::SERVED.to_owned()));
@@ -356,15 +317,9 @@ fn definitions(report: &GapReport) -> Option<Section> {
 }
 
 fn distributions(report: &GapReport) -> Option<Section> {
-    let folded = |summary: &str, table: Table| Block::Details {
-        summary: summary.to_owned(),
-        blocks: vec![Block::Table(table)],
-    };
     (!report.cells.is_empty()).then(|| {
-        Section::new(
-            "distributions",
-            "Distributions over positions",
-            "Every cell in full.",
+        section(
+            "distributions | Distributions over positions | Every cell in full.",
             [
                 folded("Quantiles in every cell", tables::quantiles(report)),
                 folded("Histograms in every cell", tables::histograms(report)),

@@ -3,9 +3,10 @@
 use super::certainty::of_row;
 use super::select::{LOSSY, each_cell, is_lossless};
 use crate::certainty::{BETWEEN, entry, exactness};
-use crate::columns::head;
+use crate::columns::{head, row};
+use crate::sections::{if_any, section as section_of};
 use specgap_measure::GapReport;
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::table::{Entry, Table};
 use specgap_page::words::{at_most, listed};
 use specgap_page::{Block, Section};
 
@@ -64,20 +65,19 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
                 (Some(_), true) => "yes",
                 (Some(_), false) => "NO",
             };
-            Some(Row::new([
-                Entry::plain(&row.name),
-                Entry::plain(&cell.scheme),
+            let noise =
+                |noise: f64| Entry::titled(format!("± {:.2}", 100.0 * noise), noise.to_string());
+            Some(row![
+                &row.name,
+                &cell.scheme,
                 entry(&row.acceptance, &how),
-                own.noise.map_or_else(Entry::none, |noise| {
-                    Entry::titled(format!("± {:.2}", 100.0 * noise), noise.to_string())
-                }),
-                (own.algorithmic.as_ref())
-                    .map_or_else(Entry::none, |estimate| entry(estimate, &how)),
-                away.map_or_else(Entry::none, |away| {
-                    Entry::titled(at_most(away), away.to_string())
-                }),
+                own.noise.map(noise),
+                own.algorithmic
+                    .as_ref()
+                    .map(|estimate| entry(estimate, &how)),
+                away.map(|away| Entry::titled(at_most(away), away.to_string())),
                 Entry::plain(verdict).bold(verdict == "NO"),
-            ]))
+            ])
         });
         rows.collect()
     });
@@ -88,20 +88,18 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         let of = format!("{}, for {} drafts", rule.name, rule.scheme);
         described(of, rule.digest.as_deref(), &rule.words)
     });
-    let list = Block::List(of.collect());
-    let table = table.note(
+    let section = section_of(
+        "own-rules | Rules of your own | Which rules are in no table of specgap, and whether they are \
+         lossless here.",
+        [Block::List(of.collect())],
+    );
+    Some(section.with([table.note(
         "Accepts: the output is one of the drafts. Its draws leave: of a rule that was drawn, half the \
          95% interval that another seed would change, which the interval beside holds. By its own account: the rule says that it accepts \
          a draft. TV: half the sum over tokens of |law of the output − p|, the largest of any \
          position, in double precision. Nothing of these rules is known but what they say of \
          themselves at each position.",
-    );
-    Some(Section::new(
-        "own-rules",
-        "Rules of your own",
-        "Which rules are in no table of specgap, and whether they are lossless here.",
-        [list, Block::Table(table)],
-    ))
+    )]))
 }
 
 /// The draft laws of the caller's own, and how their optima are known.
@@ -120,11 +118,7 @@ pub(super) fn laws(report: &GapReport) -> Option<Section> {
             Some(_) => "between bounds that do not meet",
             None => how.as_str(),
         };
-        vec![Row::new([
-            Entry::plain(&cell.scheme),
-            entry(&best.estimate, &how),
-            Entry::plain(known),
-        ])]
+        vec![row![&cell.scheme, entry(&best.estimate, &how), known]]
     });
     if report.own_laws.is_empty() {
         return None;
@@ -137,18 +131,15 @@ pub(super) fn laws(report: &GapReport) -> Option<Section> {
         let of = format!("{}{made}", law.name);
         described(of, law.digest.as_deref(), &law.words)
     });
-    let mut blocks = vec![Block::List(of.collect())];
-    if !table.is_empty() {
-        let note = "α*: 1 + the least P(H) − Q(H) over sets H of tokens, by the fastest method that is \
-                    proved to find it at a position.";
-        table.notes.push(note.to_owned());
-        table.notes.extend(is_between.then(|| BETWEEN.to_owned()));
-        blocks.push(Block::Table(table));
-    }
-    Some(Section::new(
-        "own-laws",
-        "Draft laws of your own",
-        "Which laws are in no table of specgap, and how their optima are known.",
-        blocks,
-    ))
+    let mut table = table.note(
+        "α*: 1 + the least P(H) − Q(H) over sets H of tokens, by the fastest method that is proved to find \
+         it at a position.",
+    );
+    table.notes.extend(is_between.then(|| BETWEEN.to_owned()));
+    let section = section_of(
+        "own-laws | Draft laws of your own | Which laws are in no table of specgap, and how their optima \
+         are known.",
+        [Block::List(of.collect())],
+    );
+    Some(section.with(if_any(table)))
 }

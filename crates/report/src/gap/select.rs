@@ -24,8 +24,7 @@ pub(super) fn along_text(row: &OverlapRow) -> Option<&Estimate> {
 
 /// The value at a share of the positions, if the report has it.
 pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<f64> {
-    quantiles
-        .iter()
+    (quantiles.iter())
         .find(|(key, _)| {
             key.parse::<f64>()
                 .is_ok_and(|key| (key - share).abs() < 1e-9)
@@ -53,11 +52,8 @@ pub(super) fn attains(verifier: &VerifierRow) -> bool {
 
 /// Names what leaves numbers open that are only known between bounds.
 pub(super) fn opened_by(report: &GapReport) -> &'static str {
-    let mut optima = report
-        .cells
-        .iter()
-        .map(|cell| &cell.optimal_acceptance_rate);
-    match optima.any(|best| best.estimate.between.is_some()) {
+    let is_between = |cell: &Cell| cell.optimal_acceptance_rate.estimate.between.is_some();
+    match report.cells.iter().any(is_between) {
         true => "bounds of α*",
         false => "the lists",
     }
@@ -132,17 +128,14 @@ pub(super) fn cell<'a>(
     drafts: usize,
     law: &str,
 ) -> Option<&'a Cell> {
-    report
-        .cells
-        .iter()
+    let mut cells = report.cells.iter();
+    cells
         .find(|cell| cell.temperature == temperature && cell.drafts == drafts && cell.scheme == law)
 }
 
 /// The cells at one place, a draft law each.
 pub(super) fn cells_at(report: &GapReport, at: f64, n: usize) -> impl Iterator<Item = &Cell> {
-    laws(report)
-        .into_iter()
-        .filter_map(move |law| cell(report, at, n, law))
+    (laws(report).into_iter()).filter_map(move |law| cell(report, at, n, law))
 }
 
 /// One verifier of a cell.
@@ -152,10 +145,8 @@ pub(super) fn verifier<'a>(cell: &'a Cell, name: &str) -> Option<&'a VerifierRow
 
 /// The temperature that the text of every log was sampled at, if it is one and known.
 pub(super) fn sampled_at(report: &GapReport) -> Option<f64> {
-    let mut known = report
-        .logs
-        .iter()
-        .map(|log| log.metadata.sampling.as_ref().map(|how| how.temperature));
+    let logs = report.logs.iter().map(|log| log.metadata.sampling.as_ref());
+    let mut known = logs.map(|how| how.map(|how| how.temperature));
     let first = known.next()??;
     known.all(|other| other == Some(first)).then_some(first)
 }
@@ -165,16 +156,10 @@ pub(super) fn sampled_at(report: &GapReport) -> Option<f64> {
 /// the fewest.
 pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
     let wanted = sampled_at(report).unwrap_or(1.0);
-    let temperature = temperatures(report)
-        .into_iter()
+    let temperature = (temperatures(report).into_iter())
         .min_by(|a, b| (a - wanted).abs().total_cmp(&(b - wanted).abs()))?;
-    let here = || {
-        report
-            .cells
-            .iter()
-            .filter(|cell| cell.temperature == temperature)
-    };
-    let all = || here().map(|cell| cell.drafts);
+    let here = |cell: &&Cell| cell.temperature == temperature;
+    let all = || report.cells.iter().filter(here).map(|cell| cell.drafts);
     let drafts = all().filter(|&n| n <= 4).max().or(all().min())?;
     Some((temperature, drafts))
 }

@@ -16,10 +16,9 @@ const FEW: usize = 10;
 /// Says what the report is about, in a few words.
 pub(super) fn title(report: &GapReport) -> String {
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
-    if names.is_empty() {
-        "Acceptance and gap report".to_owned()
-    } else {
-        format!("Acceptance and gap: {}", names.join(", "))
+    match names.is_empty() {
+        true => "Acceptance and gap report".to_owned(),
+        false => format!("Acceptance and gap: {}", names.join(", ")),
     }
 }
 
@@ -43,10 +42,9 @@ pub(super) fn extent(report: &GapReport) -> String {
 
 /// Says something of intervals by their unit; nothing of one cluster, which has none.
 pub(super) fn over_clusters(report: &GapReport, says: impl FnOnce(&str) -> String) -> String {
-    if report.clusters > 1 {
-        says(&report.cluster_unit)
-    } else {
-        String::new()
+    match report.clusters > 1 {
+        true => says(&report.cluster_unit),
+        false => String::new(),
     }
 }
 
@@ -85,19 +83,15 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
 /// Says what a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let [checks, rates] = short_plans(report);
+    let logs = || report.logs.iter();
     let all = [
         greedy(report, at),
         longer_lists(report, at),
         surprise(report),
-        cautions::looping(
-            report
-                .logs
-                .iter()
-                .map(|log| (log.positions, log.repetition)),
-        ),
+        cautions::looping(logs().map(|log| (log.positions, log.repetition))),
         cautions::parallel(
             // Where there are rows for each depth, they are what such a drafter has.
-            (report.logs.iter()).any(|log| log.metadata.is_parallel() && log.depth.is_none()),
+            logs().any(|log| log.metadata.is_parallel() && log.depth.is_none()),
         ),
         audits(report),
         checks,
@@ -123,8 +117,7 @@ pub(super) fn not_drawn(report: &GapReport) -> impl Iterator<Item = String> {
             cautions::not_drawn(log.surprise.as_ref()),
             cautions::strange_draft(log.fit.as_ref()),
         ];
-        found
-            .into_iter()
+        (found.into_iter())
             .flatten()
             .map(|text| match report.logs.len() {
                 1 => text,
@@ -194,11 +187,9 @@ pub(super) fn truncated(report: &GapReport) -> Option<String> {
 /// Tells whether numbers of truncated rows come with bounds of the full rows'.
 pub(super) fn has_bounds(report: &GapReport) -> bool {
     report.cells.iter().any(|cell| {
+        let mut rows = cell.verifiers.iter();
         cell.optimal_acceptance_rate.estimate.truncation.is_some()
-            || cell
-                .verifiers
-                .iter()
-                .any(|row| row.acceptance.truncation.is_some())
+            || rows.any(|row| row.acceptance.truncation.is_some())
     })
 }
 
@@ -219,10 +210,8 @@ const LENGTHS: [usize; 3] = [256, 1024, 4096];
 /// Says what to ask the engine for, if the lists say too little.
 fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
     let row = report.overlap.iter().find(|row| row.temperature == at)?;
-    let [low, high] = row
-        .estimate
-        .truncation
-        .filter(|[low, high]| high - low > TOO_WIDE)?;
+    let bounds = row.estimate.truncation;
+    let [low, high] = bounds.filter(|[low, high]| high - low > TOO_WIDE)?;
     let log = cut_logs(report).min_by_key(|log| log.listed)?;
     let has = match log.metadata.tops() {
         Some([target, draft]) if target.min(draft) > 0 => target.min(draft),
@@ -267,8 +256,7 @@ pub(super) fn sampling(report: &GapReport) -> Option<String> {
     let drawn = drawn_from(report)?.or_as(kept);
     // The most probable token is kept by any cut.
     let is_cut_alike = drawn.at(sampled) == kept.at(sampled) || sampled == 0.0;
-    let others: Vec<String> = temperatures(report)
-        .into_iter()
+    let others: Vec<String> = (temperatures(report).into_iter())
         .filter(|&at| at != sampled || !is_cut_alike)
         .map(|at| format!("T = {}", temperature(at)))
         .collect();

@@ -8,17 +8,17 @@ use super::select::{
 };
 use super::summary::over_clusters;
 use crate::certainty::{
-    BETWEEN, Tally, all_digits, cut, entry, exactness, in_percent, number as of_estimate,
+    ALPHA, BETWEEN, Tally, all_digits, cut, entry, exactness, in_percent, number as of_estimate,
     signed_entry, signed_percent,
 };
-use crate::columns::{head, head_below, head_if};
+use crate::columns::{head, head_below, row, table};
 use crate::length::numbers::entry as in_text;
 use crate::sections::if_any;
 use specgap_base::once::each_once;
 use specgap_core::scheme::{ENGINES, Engine};
 use specgap_measure::{
-    BlockEstimate, Cell, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
-    VerifierRow,
+    BlockEstimate, Cell, ChainRounds, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES,
+    OneDraft, PlanRow, RateAudit, VerifierRow,
 };
 use specgap_number::known::Kind;
 use specgap_page::table::{Column, Entry, Number, Row, Table};
@@ -38,7 +38,7 @@ fn number(value: f64) -> Entry {
 }
 
 fn maybe(value: Option<f64>) -> Entry {
-    value.map_or_else(Entry::none, number)
+    value.map(number).into()
 }
 
 const MONTE_CARLO: &str = "MC: estimated by Monte Carlo.";
@@ -51,54 +51,51 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         false => format!("verifiers-t{}-n{n}", temperature(at)),
     };
     let mut table = Table::new(id, format!("At {}", place(at, n)), columns);
-    let percent_of = |estimate: &specgap_statistics::statistics::Estimate, how: &str| {
+    let percent_of = |estimate: &Estimate, how: &str| {
         let entry = Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)));
         entry.of(Number {
             percent: true,
             ..of_estimate(estimate)
         })
     };
-    for cell in cells_at(report, at, n) {
+    let cells: Vec<&Cell> = cells_at(report, at, n).collect();
+    for cell in &cells {
         let optimum = &cell.optimal_acceptance_rate;
         let how = exactness(optimum.kind, optimum.width_max);
-        let mut rows = vec![Row::reference([
-            Entry::plain("α*"),
-            percent_of(&optimum.estimate, &how),
-            Entry::plain(""),
-            Entry::plain(""),
-        ])];
-        for row in &cell.verifiers {
+        let best = row!["α*", percent_of(&optimum.estimate, &how), "", ""];
+        let best = Row::reference(best.entries);
+        let rules = cell.verifiers.iter().map(|row| {
             let (kind, width) = of_gap(optimum, row);
-            let mut accepts = percent_of(&row.acceptance, &of_row(row));
-            if row.is_simulated() {
-                accepts.text.push_str(" MC");
-            }
-            rows.push(Row::new([
-                Entry::plain(&row.name),
-                accepts,
+            row![
+                &row.name,
+                simulated(row, percent_of(&row.acceptance, &of_row(row))),
                 percent_of(&row.gap.estimate, &exactness(kind, width)),
                 of_optimum(cell, row),
-            ]));
-        }
+            ]
+        });
+        let rows = std::iter::once(best).chain(rules).collect();
         table.group(cell.scheme.clone(), rows, false);
     }
-    let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let mut rows = cells.iter().flat_map(|cell| &cell.verifiers);
-    let simulated = rows.any(VerifierRow::is_simulated);
-    table
-        .notes
-        .extend(simulated.then(|| MONTE_CARLO.to_owned()));
+    let is_simulated = rows.any(VerifierRow::is_simulated);
+    (table.notes).extend(is_simulated.then(|| MONTE_CARLO.to_owned()));
     table.notes.extend(recovered(report, &cells));
     table
+}
+
+/// Marks what is estimated by Monte Carlo.
+fn simulated(row: &VerifierRow, mut entry: Entry) -> Entry {
+    let mark = if row.is_simulated() { " MC" } else { "" };
+    entry.text.push_str(mark);
+    entry
 }
 
 /// A verifier's share of its optimum, where both are measured.
 fn of_optimum(cell: &Cell, row: &VerifierRow) -> Entry {
     let share = row.acceptance.mean / cell.optimal_acceptance_rate.estimate.mean;
-    if share.is_finite() && is_measured(cell, row) {
-        Entry::titled(percent(share), share.to_string())
-    } else {
-        Entry::none()
+    match share.is_finite() && is_measured(cell, row) {
+        true => Entry::titled(percent(share), share.to_string()),
+        false => Entry::none(),
     }
 }
 
@@ -107,7 +104,7 @@ fn of_optimum(cell: &Cell, row: &VerifierRow) -> Entry {
 /// One table, or one a temperature where that would be too wide to read.
 pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     let places = places(report);
-    let mut columns = vec![Column::words("drafts and verifier")];
+    let mut columns = head("drafts and verifier");
     columns.extend(places.iter().map(|&(at, n)| {
         Column::number(format!("n = {n}")).over(format!("T = {}", temperature(at)))
     }));
@@ -119,70 +116,41 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     );
     let mut table = Table::new("acceptance", caption, columns);
     for law in laws(report) {
-        let cells: Vec<Option<&Cell>> = places
-            .iter()
-            .map(|&(at, n)| cell(report, at, n, law))
-            .collect();
-        let mut rows = vec![optimum_row(&cells)];
-        rows.extend(
-            verifiers(report, law)
-                .into_iter()
-                .map(|name| verifier_row(report, &cells, name)),
-        );
+        let cells = places.iter().map(|&(at, n)| cell(report, at, n, law));
+        let cells: Vec<Option<&Cell>> = cells.collect();
+        let rules = verifiers(report, law).into_iter();
+        let rules = rules.map(|name| verifier_row(report, &cells, name));
+        let rows = std::iter::once(optimum_row(&cells)).chain(rules).collect();
         table.group(law.to_owned(), rows, false);
     }
-    let entries = || {
-        table
-            .groups
-            .iter()
-            .flat_map(|group| &group.rows)
-            .flat_map(|row| &row.entries)
-    };
-    let mut notes = vec![
-        "α*: the most that a lossless verifier of these drafts can accept in a position that \
-             starts with the target's own law."
-            .to_owned(),
-    ];
-    if entries().any(|entry| entry.strong) {
-        notes.push(format!(
-            "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
-             the next one (paired, p < {LEVEL} after Holm's correction)."
-        ));
-    }
+    let rows = table.groups.iter().flat_map(|group| &group.rows);
+    let has_bold = rows.flat_map(|row| &row.entries).any(|entry| entry.strong);
     let missing = verifiers_left_out(report);
-    if !missing.is_empty() {
-        notes.push(format!(
-            "Not measured, for reasons under “Left out”: {}.",
-            listed(&missing)
-        ));
-    }
     let is_between = |cell: &Cell| cell.optimal_acceptance_rate.estimate.between.is_some();
-    if report.cells.iter().any(is_between) {
-        notes.push(BETWEEN.to_owned());
-    }
-    notes.extend(cut(rates(report)));
-    if has_open(report) {
-        notes.push(OPEN.to_owned());
-    }
-    let sampled = VerifierRow::is_simulated;
-    if report
-        .cells
-        .iter()
-        .flat_map(|cell| &cell.verifiers)
-        .any(sampled)
-    {
-        notes.push(MONTE_CARLO.to_owned());
-    }
-    let estimated = report.cells.iter().flat_map(|cell| &cell.verifiers);
-    if estimated.into_iter().any(|row| row.kind == Kind::Estimate) {
-        notes.push(audited(report));
-    }
-    notes.push(of_rates(report).line());
-    table.notes = notes;
-    if places.len() <= WIDEST {
-        vec![table]
-    } else {
-        table.split()
+    let measured = || report.cells.iter().flat_map(|cell| &cell.verifiers);
+    let notes = [
+        Some(ALPHA.to_owned()),
+        has_bold.then(|| {
+            format!(
+                "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
+                 the next one (paired, p < {LEVEL} after Holm's correction)."
+            )
+        }),
+        (!missing.is_empty()).then(|| {
+            let missing = listed(&missing);
+            format!("Not measured, for reasons under “Left out”: {missing}.")
+        }),
+        report.cells.iter().any(is_between).then(|| BETWEEN.to_owned()),
+        cut(rates(report)),
+        has_open(report).then(|| OPEN.to_owned()),
+        (measured().any(VerifierRow::is_simulated)).then(|| MONTE_CARLO.to_owned()),
+        (measured().any(|row| row.kind == Kind::Estimate)).then(|| audited(report)),
+        Some(of_rates(report).line()),
+    ];
+    let table = table.notes(notes);
+    match places.len() <= WIDEST {
+        true => vec![table],
+        false => table.split(),
     }
 }
 
@@ -240,30 +208,24 @@ fn audited(report: &GapReport) -> String {
 
 /// Fast rates against slow ones.
 pub(super) fn audits(report: &GapReport) -> Option<Table> {
-    let columns = head(
-        "verifier | #T | #n | #positions | #largest difference | #mean difference | slow way | \
-         #its width, at most | #outside",
-    );
     let most = |value: f64| Entry::titled(at_most(value), value.to_string());
-    let rows = report.audits.iter().map(|audit| {
-        let slow = match audit.kind {
-            Kind::MonteCarlo => "Monte Carlo interval",
-            _ => "enclosure",
-        };
-        Row::new([
-            Entry::plain(&audit.verifier),
-            Entry::plain(temperature(audit.temperature)),
-            Entry::plain(audit.drafts.to_string()),
-            Entry::plain(count(audit.positions as usize)),
-            most(audit.difference_max),
-            number(audit.difference_mean),
-            Entry::plain(slow),
-            most(audit.width_max),
-            Entry::plain(audit.outside.to_string()).bold(audit.outside > 0),
-        ])
-    });
+    let slow = |kind: Kind| match kind {
+        Kind::MonteCarlo => "Monte Carlo interval",
+        _ => "enclosure",
+    };
     let caption = "Fast rates against the slow way at some positions";
-    let table = Table::new("audits", caption, columns).rows(rows);
+    let table = table! {
+        "audits", caption, audit in report.audits.iter();
+        "verifier" => &audit.verifier,
+        "#T" => temperature(audit.temperature),
+        "#n" => audit.drafts,
+        "#positions" => count(audit.positions as usize),
+        "#largest difference" => most(audit.difference_max),
+        "#mean difference" => number(audit.difference_mean),
+        "slow way" => slow(audit.kind),
+        "#its width, at most" => most(audit.width_max),
+        "#outside" => Entry::from(audit.outside).bold(audit.outside > 0),
+    };
     if_any(table.note(
         "Difference: of the fast rate to the middle of the slow one's bounds; where it is smaller \
          than their width it is within what the slow way knows. Outside: positions where the \
@@ -273,32 +235,25 @@ pub(super) fn audits(report: &GapReport) -> Option<Table> {
 }
 
 fn optimum_row(cells: &[Option<&Cell>]) -> Row {
-    let entries = cells.iter().map(|cell| {
-        cell.map_or_else(Entry::none, |cell| {
-            let optimum = &cell.optimal_acceptance_rate;
-            let how = exactness(optimum.kind, optimum.width_max);
-            entry(&optimum.estimate, &how)
-        })
-    });
+    let entry = |cell: &Cell| {
+        let optimum = &cell.optimal_acceptance_rate;
+        let how = exactness(optimum.kind, optimum.width_max);
+        entry(&optimum.estimate, &how)
+    };
+    let entries = cells.iter().map(|cell| cell.map(entry).into());
     Row::reference(std::iter::once(Entry::plain("α*, the optimum")).chain(entries))
 }
 
 fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row {
     let entries = cells.iter().map(|cell| {
-        let Some((cell, row)) = cell.and_then(|cell| Some((cell, verifier(cell, name)?))) else {
-            return Entry::none();
-        };
-        let mut entry = entry(&row.acceptance, &of_row(row));
-        if row.is_simulated() {
-            entry.text.push_str(" MC");
-        }
+        let (cell, row) = cell.and_then(|cell| Some((cell, verifier(cell, name)?)))?;
+        let mut entry = simulated(row, entry(&row.acceptance, &of_row(row)));
         if row.kind == Kind::Estimate {
             entry.text.push_str(" est.");
         }
-        entry.strong = told_apart(report, cell).is_some_and(|best| best.name == name);
-        entry
+        Some(entry.bold(told_apart(report, cell).is_some_and(|best| best.name == name)))
     });
-    Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+    Row::new(std::iter::once(Entry::plain(name)).chain(entries.map(Entry::from)))
 }
 
 /// Tabulates how far every verifier is from its optimum.
@@ -315,17 +270,14 @@ pub(super) fn gaps(report: &GapReport) -> Table {
         });
         rows.collect()
     });
-    table.notes = vec![format!(
+    table.notes.push(format!(
         "Gap: α* minus acceptance at the same position{}. Of α*: mean acceptance over \
          mean α*. q95: 95% of the positions have at most this gap. None: positions with a \
          gap below 1e-6.",
         over_clusters(report, |unit| format!("; ±: 95%, {unit}s"))
-    )];
-    table
-        .notes
-        .extend(has_open(report).then(|| OPEN.to_owned()));
-    table.notes.push(tally.line());
-    table
+    ));
+    (table.notes).extend(has_open(report).then(|| OPEN.to_owned()));
+    table.note(tally.line())
 }
 
 fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
@@ -335,87 +287,71 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     let single = |value: Option<f64>| maybe(value.filter(|_| !is_open));
     let total: u64 = row.gap.histogram.iter().sum();
     let none = row.gap.histogram.first().copied().unwrap_or(0);
-    Row::new([
-        Entry::plain(&row.name),
-        Entry::plain(&cell.scheme),
+    let share = || percent(none as f64 / total as f64);
+    row![
+        &row.name,
+        &cell.scheme,
         entry(&row.gap.estimate, &exactness(kind, width)),
         of_optimum(cell, row),
         single(quantile(&row.gap.quantiles, 0.5)),
         single(quantile(&row.gap.quantiles, 0.95)),
         single(Some(row.gap.max)),
-        if total == 0 || is_open {
-            Entry::none()
-        } else {
-            Entry::titled(
-                percent(none as f64 / total as f64),
-                format!("{none} of {total}"),
-            )
-        },
-    ])
+        (total > 0 && !is_open).then(|| Entry::titled(share(), format!("{none} of {total}"))),
+    ]
 }
 
 /// Tabulates what engines do with one draft.
 pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
-    let columns = head(
-        "#T | #one-hot | #token | #exact-match | #one-hot − token | #token − exact-match | \
-         at 5% after Holm",
-    );
-    let caption = "Acceptance of a single draft in percent, by what engines do with it";
-    let mut table = Table::new("one-draft", caption, columns);
     let mut tally = Tally::default();
-    let mut rows = Vec::new();
     for one in &report.one_draft {
-        let how = exactness(one.kind, one.width_max);
-        let of = |first: &str, second: &str| {
-            (one.differences.iter()).find(|pair| pair.first == first && pair.second == second)
-        };
-        let signed = |pair: Option<&Comparison>| {
-            pair.map_or_else(Entry::none, |pair| {
-                signed_entry(&pair.difference, &exactness(pair.kind, pair.width_max))
-            })
-        };
-        let first = of("one-hot", "token");
-        let holds_0 = |pair: &Comparison| {
-            let bounds = pair.difference.truncation;
-            bounds.is_some_and(|[low, high]| low < 0.0 && high > 0.0)
-        };
-        let verdict = match (first.and_then(ahead), first) {
-            (Some(Ordering::Greater), _) => "one-hot",
-            (Some(_), _) => "token",
-            (None, Some(pair)) if holds_0(pair) => "the lists are too short to tell",
-            (None, _) => "not told apart",
-        };
         tally.add(one.kind, one.width_max, temperature(one.temperature));
-        rows.push(Row::new([
-            Entry::plain(temperature(one.temperature)),
-            entry(&one.one_hot, &how),
-            entry(&one.token, &how),
-            entry(&one.exact_match, &how),
-            signed(first),
-            signed(of("token", "exact-match")),
-            Entry::plain(verdict),
-        ]));
     }
-    table = table.rows(rows);
-    table.notes = vec![
+    fn of<'a>(one: &'a OneDraft, first: &str, second: &str) -> Option<&'a Comparison> {
+        (one.differences.iter()).find(|pair| pair.first == first && pair.second == second)
+    }
+    let signed =
+        |pair: &Comparison| signed_entry(&pair.difference, &exactness(pair.kind, pair.width_max));
+    let holds_0 = |pair: &Comparison| {
+        let bounds = pair.difference.truncation;
+        bounds.is_some_and(|[low, high]| low < 0.0 && high > 0.0)
+    };
+    let verdict = |first: Option<&Comparison>| match (first.and_then(ahead), first) {
+        (Some(Ordering::Greater), _) => "one-hot",
+        (Some(_), _) => "token",
+        (None, Some(pair)) if holds_0(pair) => "the lists are too short to tell",
+        (None, _) => "not told apart",
+    };
+    let all = report.one_draft.iter();
+    let all = all.map(|one| {
+        (
+            one,
+            exactness(one.kind, one.width_max),
+            of(one, "one-hot", "token"),
+        )
+    });
+    let table = table! {
+        "one-draft", "Acceptance of a single draft in percent, by what engines do with it",
+        (one, how, first) in all;
+        "#T" => temperature(one.temperature),
+        "#one-hot" => entry(&one.one_hot, &how),
+        "#token" => entry(&one.token, &how),
+        "#exact-match" => entry(&one.exact_match, &how),
+        "#one-hot − token" => first.map(signed),
+        "#token − exact-match" => of(one, "token", "exact-match").map(signed),
+        "at 5% after Holm" => verdict(first),
+    };
+    let table = table.note(
         "One-hot: the draft's likeliest token, kept with its p, which accepts p(argmax q). \
          Token: a draw from q, kept with min(1, p/q), which accepts the sum of min(p, q). \
          Exact-match: a draw from q that has to be the target's own draw, which accepts the sum of \
-         p q. Differences are paired by position."
-            .to_owned(),
-        tally.line(),
-    ];
-    (!report.one_draft.is_empty()).then_some(table)
+         p q. Differences are paired by position.",
+    );
+    if_any(table.note(tally.line()))
 }
 
-fn engine(engine: &Engine) -> Row {
-    let name = match engine
-        .version
-        .starts_with(|c: char| c.is_ascii_digit() || c == 'b')
-    {
-        true => format!("{} {}", engine.name, engine.version),
-        false => format!("{}, {}", engine.name, engine.version),
-    };
+fn in_words(engine: &Engine) -> [String; 2] {
+    let is_number = (engine.version).starts_with(|c: char| c.is_ascii_digit() || c == 'b');
+    let comma = if is_number { "" } else { "," };
     let here = match engine.here {
         Some(here) => {
             let one = if here.one { ", n = 1" } else { "" };
@@ -424,16 +360,20 @@ fn engine(engine: &Engine) -> Row {
         None if engine.verified == "the block at once" => "block, in specgap length".to_owned(),
         None => "none".to_owned(),
     };
-    let words = [engine.setting, engine.drafts, engine.verified];
-    let cells = std::iter::once(Entry::plain(name)).chain(words.map(Entry::plain));
-    Row::new(cells.chain([Entry::plain(here)]))
+    [format!("{}{comma} {}", engine.name, engine.version), here]
 }
 
 /// The names of engines.
 pub(super) fn engines() -> Table {
-    let columns = head("engine | setting | drafts at T > 0 | verified | here: drafts; verifier");
-    let caption = "What engines do, in the words of this page";
-    Table::new("engines", caption, columns).rows(ENGINES.iter().map(engine))
+    table! {
+        "engines", "What engines do, in the words of this page",
+        (engine, [name, here]) in ENGINES.iter().map(|engine| (engine, in_words(engine)));
+        "engine" => name,
+        "setting" => engine.setting,
+        "drafts at T > 0" => engine.drafts,
+        "verified" => engine.verified,
+        "here: drafts; verifier" => here,
+    }
 }
 
 /// Paired differences.
@@ -445,130 +385,94 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
     let mut tally = Tally::default();
     let all = report.comparisons.iter();
     for (at, n) in each_once(all.map(|one| (one.temperature, one.drafts))) {
-        let mut rows = Vec::new();
-        for one in &report.comparisons {
-            if one.temperature != at || one.drafts != n {
-                continue;
-            }
+        let here = |one: &&Comparison| one.temperature == at && one.drafts == n;
+        let rows = report.comparisons.iter().filter(here).map(|one| {
             let verdict = match ahead(one) {
                 None => "not told apart",
                 Some(Ordering::Greater) => "first accepts more",
                 Some(_) => "second accepts more",
             };
-            let is_open = one.difference.open().is_some();
-            let p = |value: f64| match is_open {
-                true => Entry::none(),
-                false => Entry::titled(p_value(value), value.to_string()),
-            };
+            let is_known = one.difference.open().is_none();
+            let p = |value: f64| is_known.then(|| Entry::titled(p_value(value), value.to_string()));
             let name = format!("{} − {}", one.first, one.second);
-            rows.push(Row::new([
-                Entry::plain(&one.first),
-                Entry::plain(&one.second),
+            row![
+                &one.first,
+                &one.second,
                 tally.signed_entry(&one.difference, one.kind, one.width_max, name),
                 p(one.p_value),
                 p(one.p_holm),
-                Entry::plain(verdict),
-            ]));
-        }
-        table.group(place(at, n), rows, false);
+                verdict,
+            ]
+        });
+        table.group(place(at, n), rows.collect(), false);
     }
-    table.notes = vec![
-        format!(
-            "p: two-sided, Student's t over {}s. Holm's correction is over all comparisons of \
-             this report.",
-            report.cluster_unit
-        ),
-        tally.line(),
-    ];
-    if_any(table)
+    let table = table.note(format!(
+        "p: two-sided, Student's t over {}s. Holm's correction is over all comparisons of \
+         this report.",
+        report.cluster_unit
+    ));
+    if_any(table.note(tally.line()))
 }
 
 /// The published formula's error.
 pub(super) fn formula(report: &GapReport) -> Option<Table> {
-    let columns = head("cell | #mean | #smallest | #largest");
-    let caption = "Published value minus the value for the sequential law, in percentage points";
-    let single = |one: &FormulaError, value: f64| match one.difference.open() {
-        Some(_) => Entry::none(),
-        None => Entry::titled(signed_percent(value), value.to_string()),
+    let single = |one: &FormulaError, value: f64| {
+        let is_known = one.difference.open().is_none();
+        is_known.then(|| Entry::titled(signed_percent(value), value.to_string()))
     };
     let mut tally = Tally::default();
-    let rows = report.published_formula.iter().map(|one| {
-        let name = place(one.temperature, one.drafts);
-        let difference = tally.signed_entry(&one.difference, one.kind, one.width_max, &name);
-        Row::new([
-            Entry::plain(name),
-            difference,
-            single(one, one.min),
-            single(one, one.max),
-        ])
-    });
-    let table = Table::new("formula", caption, columns).rows(rows);
-    if_any(
-        table
-            .note(
-                "The published optimum without replacement is derived for a law other than the \
-                 sequential one that is sampled; positive: it promises more than can be had.",
-            )
-            .note(tally.line()),
-    )
+    let all = report.published_formula.iter();
+    let table = table! {
+        "formula", "Published value minus the value for the sequential law, in percentage points",
+        (one, name) in all.map(|one| (one, place(one.temperature, one.drafts)));
+        "cell" => &name,
+        "#mean" => tally.signed_entry(&one.difference, one.kind, one.width_max, &name),
+        "#smallest" => single(one, one.min),
+        "#largest" => single(one, one.max),
+    };
+    let table = table.note(
+        "The published optimum without replacement is derived for a law other than the \
+         sequential one that is sampled; positive: it promises more than can be had.",
+    );
+    if_any(table.note(tally.line()))
 }
 
 /// Tabulates how well the optimal plans do.
 pub(super) fn plans(report: &GapReport) -> Option<Table> {
     let timed = report.plans.iter().any(|one| one.seconds_mean.is_some());
     let checked = report.plans.iter().any(|one| one.positions.is_some());
-    let columns = [
-        head("cell"),
-        head_if(checked, "#positions"),
-        head("#below α*, at most | #law off p (L1), at most"),
-        head_if(timed, "#ms a solve, mean"),
-    ]
-    .concat();
-    let rows = report.plans.iter().map(|one| {
-        let mut entries = vec![
-            Entry::plain(format!(
-                "{}, {}",
-                one.scheme,
-                place(one.temperature, one.drafts)
-            )),
-            Entry::plain(small(one.shortfall_max, 1)),
-            one.law_l1_max
-                .map_or_else(Entry::none, |error| Entry::plain(small(error, 1))),
-        ];
-        if checked {
-            let positions = (one.positions).map_or_else(
-                || "all".to_owned(),
-                |positions| count(usize::try_from(positions).unwrap_or(usize::MAX)),
-            );
-            entries.insert(1, Entry::plain(positions));
-        }
-        entries.extend(timed.then(|| {
-            one.seconds_mean.map_or_else(Entry::none, |seconds| {
-                Entry::plain(format!("{:.2}", seconds * 1e3))
-            })
-        }));
-        Row::new(entries)
-    });
-    if checked {
-        let caption = "Optimal plans, solved at audited positions as a check";
-        let table = Table::new("plans", caption, columns).rows(rows);
-        return if_any(table.note(
+    let positions = |one: &PlanRow| match one.positions {
+        Some(positions) => count(usize::try_from(positions).unwrap_or(usize::MAX)),
+        None => "all".to_owned(),
+    };
+    let (caption, note) = match checked {
+        true => (
+            "Optimal plans, solved at audited positions as a check",
             "That “level” accepts α* of i.i.d. drafts is a theorem (docs/theory/level-rule.md), and \
              what it accepts above is α* with its bounds, at every position. Its plans are solved at the \
              positions where fast rates are audited: a check of the theorem and of the solver. There \
              acceptance and output law are measured by a second integral that shares only the plan's \
              clocks with the solve. --plans every solves all. What the law is off by is summed in \
              double precision, without bounds on rounding.",
-        ));
-    }
-    let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
-    if_any(table.note(
-        "At the positions where fast rates are audited, acceptance and output law are measured by a \
-         second integral that shares only the plan's clocks with the solve (with --rrs-wo enclosed, \
-         at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
-         as well as the gap of “level”; what the law is off by is summed in double precision, \
-         without bounds on rounding.",
-    ))
+        ),
+        false => (
+            "Optimal plans, solved at every position",
+            "At the positions where fast rates are audited, acceptance and output law are measured by a \
+             second integral that shares only the plan's clocks with the solve (with --rrs-wo enclosed, \
+             at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
+             as well as the gap of “level”; what the law is off by is summed in double precision, \
+             without bounds on rounding.",
+        ),
+    };
+    let table = table! {
+        "plans", caption, one in report.plans.iter();
+        "cell" => format!("{}, {}", one.scheme, place(one.temperature, one.drafts)),
+        "#positions" if checked => positions(one),
+        "#below α*, at most" => small(one.shortfall_max, 1),
+        "#law off p (L1), at most" => one.law_l1_max.map(|error| small(error, 1)),
+        "#ms a solve, mean" if timed => one.seconds_mean.map(|mean| format!("{:.2}", mean * 1e3)),
+    };
+    if_any(table.note(note))
 }
 
 /// A metric of blocks that is a value of its own, and neither an optimum nor a bound
@@ -598,78 +502,69 @@ fn block_table<'a>(
     caption: &str,
     chosen: impl Iterator<Item = &'a BlockEstimate>,
 ) -> Option<Table> {
-    let columns = head("quantity | #T | #length L | #drafts K | #accepted tokens | #blocks");
     let mut tally = Tally::default();
-    let rows = chosen.map(|one| {
-        tally.add(one.kind, 0.0, &one.metric);
-        Row::new([
-            Entry::plain(&one.metric),
-            Entry::plain(temperature(one.temperature)),
-            Entry::plain(one.length.to_string()),
-            Entry::plain(one.drafts.to_string()),
-            in_text(&one.expected_accepted_length, 3),
-            Entry::titled(count(one.blocks), one.blocks.to_string()),
-        ])
-    });
-    let table = Table::new(id, caption, columns).rows(rows);
+    let table = table! {
+        id, caption, one in chosen.inspect(|one| tally.add(one.kind, 0.0, &one.metric));
+        "quantity" => &one.metric,
+        "#T" => temperature(one.temperature),
+        "#length L" => one.length,
+        "#drafts K" => one.drafts,
+        "#accepted tokens" => in_text(&one.expected_accepted_length, 3),
+        "#blocks" => Entry::titled(count(one.blocks), one.blocks.to_string()),
+    };
     if_any(table.note(tally.line()))
 }
 
 /// Rounds of drafted chains along the text.
 pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
     let several = report.rounds.len() > 1;
-    report
-        .rounds
-        .iter()
-        .map(|rounds| {
-            let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
-            let columns = [head(
-                "dr\
-                 afts",
-            ), head_below(one, "#token | #block | #− token | #greedy-block | #− block"), head_below(call, "#token | #block | #− token")].concat();
-            let rows = rounds.lengths.iter().map(|row| {
-                let entries = [
-                    &row.token,
-                    &row.block,
-                    &row.block_over_token,
-                    &row.greedy_block,
-                    &row.greedy_block_over_block,
-                    &row.token_per_call,
-                    &row.block_per_call,
-                    &row.block_over_token_per_call,
-                ]
-                .map(|estimate| in_text(estimate, 3));
-                Row::new(std::iter::once(Entry::plain(row.length.to_string())).chain(entries))
-            });
-            let at = if several {
-                format!(" at temperature {}", temperature(rounds.temperature))
-            } else {
-                String::new()
-            };
-            let mut note = "Exact given the text; ±: 95% over prompts, of differences paired by \
-                            prompt. Text by text token ≤ block ≤ greedy-block: the order is \
-                            proved, and a difference is its size. E[τ] is a mean over all \
-                            positions, the same for every length; tokens per call is what a \
-                            decoder gets, whose rounds start where rounds ended. Greedy-block changes the target of the next round, \
-                            so that its rounds are not replayed."
-                .to_owned();
-            if rounds.unlisted > 0 {
-                note.push_str(&format!(
-                    " Rows do not list {} of the text's {} tokens: “in [a, b]” is from all of them \
-                     rejected to all accepted, where such bounds are known.",
-                    count(rounds.unlisted),
-                    count(rounds.tokens)
-                ));
-            }
-            Table::new(
-                format!("rounds-{}", temperature(rounds.temperature)),
-                format!("Chains of drafts along the text{at}"),
-                columns,
+    let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
+    let columns = [
+        head("drafts"),
+        head_below(one, "#token | #block | #− token | #greedy-block | #− block"),
+        head_below(call, "#token | #block | #− token"),
+    ];
+    let columns = columns.concat();
+    let table = |rounds: &ChainRounds| {
+        let rows = rounds.lengths.iter().map(|row| {
+            let entries = [
+                &row.token,
+                &row.block,
+                &row.block_over_token,
+                &row.greedy_block,
+                &row.greedy_block_over_block,
+                &row.token_per_call,
+                &row.block_per_call,
+                &row.block_over_token_per_call,
+            ];
+            let entries = entries.map(|estimate| in_text(estimate, 3));
+            Row::new(std::iter::once(row.length.into()).chain(entries))
+        });
+        let t = temperature(rounds.temperature);
+        let at = match several {
+            true => format!(" at temperature {t}"),
+            false => String::new(),
+        };
+        let unlisted = (rounds.unlisted > 0).then(|| {
+            format!(
+                " Rows do not list {} of the text's {} tokens: “in [a, b]” is from all of them \
+                 rejected to all accepted, where such bounds are known.",
+                count(rounds.unlisted),
+                count(rounds.tokens)
             )
-            .rows(rows)
-            .note(note)
-        })
-        .collect()
+        });
+        let caption = format!("Chains of drafts along the text{at}");
+        let table = Table::new(format!("rounds-{t}"), caption, columns.clone());
+        table.rows(rows).note(format!(
+            "Exact given the text; ±: 95% over prompts, of differences paired by prompt. Text by text \
+             token ≤ block ≤ greedy-block: the order is proved, and a difference is its size. E[τ] is \
+             a mean over all positions, the same for every length; tokens per call is what a decoder \
+             gets, whose rounds start where rounds ended. Greedy-block changes the target of the next \
+             round, so that its rounds are not replayed.{}",
+            unlisted.unwrap_or_default()
+        ))
+    };
+    report.rounds.iter().map(table).collect()
 }
 
 /// All shares that some map of quantiles has, ascending.
@@ -699,36 +594,27 @@ fn at_shares<'a>(
 pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     let shares = shares(report.overlap.iter().map(|row| &row.quantiles));
     let along_text = report.overlap.iter().any(|row| row.along_text.is_some());
-    let mut columns = head("temperature | #mean");
-    columns.extend(head_if(along_text, "#by the text"));
-    columns.extend(
-        shares
-            .iter()
-            .map(|share| Column::number(share_name(share)).over("quantile")),
-    );
+    let quantiles = shares.iter();
+    let quantiles = quantiles.map(|share| Column::number(share_name(share)).over("quantile"));
     let mut tally = Tally::default();
-    let rows = report.overlap.iter().map(|row| {
-        let name = format!("T = {}", temperature(row.temperature));
-        let mut first = vec![
-            Entry::plain(temperature(row.temperature)),
-            tally.entry(&row.estimate, row.kind, row.width_max, name),
-        ];
-        if along_text {
-            let along = row.along_text.as_ref();
-            first.push(
-                along.map_or_else(Entry::none, |along| entry(along, "from the text's tokens")),
-            );
-        }
-        let none = BTreeMap::new();
-        let known = match row.estimate.open() {
+    let mut table = table! {
+        "overlap-quantiles", "Overlap in percent, the sum over tokens of min(p, q)",
+        (row, t) in report.overlap.iter().map(|row| (row, temperature(row.temperature)));
+        "temperature" => &t,
+        "#mean" => tally.entry(&row.estimate, row.kind, row.width_max, format!("T = {t}")),
+        "#by the text" if along_text =>
+            row.along_text.as_ref().map(|along| entry(along, "from the text's tokens")),
+    };
+    table.columns.extend(quantiles);
+    let none = BTreeMap::new();
+    let rows = table.groups.iter_mut().flat_map(|group| &mut group.rows);
+    for (row, of) in rows.zip(&report.overlap) {
+        let known = match of.estimate.open() {
             Some(_) => &none,
-            None => &row.quantiles,
+            None => &of.quantiles,
         };
-        let entries: Vec<Entry> = at_shares(known, &shares).collect();
-        Row::new(first.into_iter().chain(entries))
-    });
-    let caption = "Overlap in percent, the sum over tokens of min(p, q)";
-    let mut table = Table::new("overlap-quantiles", caption, columns).rows(rows);
+        row.entries.extend(at_shares(known, &shares));
+    }
     if along_text {
         table = table.note(
             "By the text: the mean of min(1, q(y)/p(y)) over the text's tokens y, which were drawn \
@@ -742,33 +628,28 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
 /// Quantiles of optima and gaps in every cell.
 pub(super) fn quantiles(report: &GapReport) -> Table {
     let shares = shares(report.cells.iter().flat_map(|cell| {
-        std::iter::once(&cell.optimal_acceptance_rate.quantiles)
-            .chain(cell.verifiers.iter().map(|row| &row.gap.quantiles))
+        let gaps = cell.verifiers.iter().map(|row| &row.gap.quantiles);
+        std::iter::once(&cell.optimal_acceptance_rate.quantiles).chain(gaps)
     }));
     let mut columns = head("drafts | quantity");
     columns.extend(shares.iter().map(|share| Column::number(share_name(share))));
     let mut table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
+    let none = BTreeMap::new();
     each_cell(report, &mut table, None, |cell| {
-        let row = |name: String, values: &BTreeMap<String, f64>| {
+        let row = |name: String, estimate: &Estimate, values: &BTreeMap<String, f64>| {
+            let known = match estimate.open() {
+                Some(_) => &none,
+                None => values,
+            };
             let names = [Entry::plain(&cell.scheme), Entry::plain(name)];
-            Row::new(names.into_iter().chain(at_shares(values, &shares)))
+            Row::new(names.into_iter().chain(at_shares(known, &shares)))
         };
         let optimum = &cell.optimal_acceptance_rate;
-        let none = BTreeMap::new();
-        let known = |estimate: &Estimate, values| match estimate.open() {
-            Some(_) => &none,
-            None => values,
-        };
-        let optimum = Row {
-            reference: true,
-            ..row(
-                "α*".to_owned(),
-                known(&optimum.estimate, &optimum.quantiles),
-            )
-        };
+        let optimum = row("α*".to_owned(), &optimum.estimate, &optimum.quantiles);
+        let optimum = Row::reference(optimum.entries);
         let gaps = (cell.verifiers.iter()).map(|one| {
-            let values = known(&one.gap.estimate, &one.gap.quantiles);
-            row(format!("gap of {}", one.name), values)
+            let (name, gap) = (format!("gap of {}", one.name), &one.gap);
+            row(name, &gap.estimate, &gap.quantiles)
         });
         std::iter::once(optimum).chain(gaps).collect()
     });
@@ -781,19 +662,15 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
 /// Histograms of gaps in every cell.
 pub(super) fn histograms(report: &GapReport) -> Table {
     let mut columns = head("drafts | verifier");
-    columns.extend(
-        bin_names()
-            .iter()
-            .map(|name| Column::number(name).over("positions with a gap from")),
-    );
+    let bins = bin_names();
+    let bins = bins.iter().map(Column::number);
+    columns.extend(bins.map(|column| column.over("positions with a gap from")));
     let mut table = Table::new("histograms", "Positions by their gap", columns);
     each_cell(report, &mut table, None, |cell| {
         let row = |one: &VerifierRow| {
-            let bins = (0..HISTOGRAM_EDGES.len() - 1).map(|bin| {
-                let is_open = one.gap.estimate.open().is_some();
-                let count = one.gap.histogram.get(bin).filter(|_| !is_open);
-                count.map_or_else(Entry::none, |count| Entry::plain(count.to_string()))
-            });
+            let is_open = one.gap.estimate.open().is_some();
+            let count = |bin| one.gap.histogram.get(bin).filter(|_| !is_open).copied();
+            let bins = (0..HISTOGRAM_EDGES.len() - 1).map(|bin| count(bin).into());
             let names = [Entry::plain(&cell.scheme), Entry::plain(&one.name)];
             Row::new(names.into_iter().chain(bins))
         };
@@ -808,23 +685,15 @@ pub(super) fn histograms(report: &GapReport) -> Table {
 
 /// Names of the bins of a gap's histogram: where each begins.
 fn bin_names() -> Vec<String> {
-    let edge = |value: f64| {
-        if value < 1e-3 {
-            format!("{value:e}")
-        } else {
-            value.to_string()
-        }
+    let edge = |value: f64| match value < 1e-3 {
+        true => format!("{value:e}"),
+        false => value.to_string(),
     };
-    HISTOGRAM_EDGES
-        .windows(2)
-        .map(|pair| {
-            if pair[0] < 0.0 {
-                format!("< {}", edge(pair[1]))
-            } else {
-                edge(pair[0])
-            }
-        })
-        .collect()
+    let name = |pair: &[f64]| match pair[0] < 0.0 {
+        true => format!("< {}", edge(pair[1])),
+        false => edge(pair[0]),
+    };
+    HISTOGRAM_EDGES.windows(2).map(name).collect()
 }
 
 #[cfg(test)]

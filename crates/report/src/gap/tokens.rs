@@ -1,7 +1,8 @@
 //! Where in the text the gap lies.
 
 use super::select::{cell, place, verifier};
-use crate::columns::head;
+use crate::columns::{head, row};
+use crate::sections::section as section_of;
 use specgap_measure::{GapReport, Strip, StripText, StripToken};
 use specgap_page::table::{Column, Entry, Row, Table};
 use specgap_page::words::{counted, percent};
@@ -30,29 +31,24 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
             percent(high)
         )
     });
-    let mut blocks = vec![
-        Block::Paragraph(format!(
-            "The gap of {} with {} drafts at {}, at each token of the first texts. Sampled tokens; \
-             ␣, ⏎ and ⇥ are blanks, line ends and tabs.{doubt}",
-            strip.verifier,
-            strip.scheme,
-            place(strip.temperature, strip.drafts)
-        )),
-        Block::Table(largest(strip, total)),
-        Block::Tokens(MarkedText {
-            legend: (0..=CLASSES.len()).map(class_name).collect(),
-            tokens: Vec::new(),
-        }),
-    ];
-    for (index, text) in strip.texts.iter().enumerate() {
-        blocks.extend(marked(strip, text, index, open.is_some()));
-    }
-    Some(Section::new(
-        "where",
-        "Where the gap lies",
-        "What one verifier misses, token by token.",
-        blocks,
-    ))
+    let how = Block::Paragraph(format!(
+        "The gap of {} with {} drafts at {}, at each token of the first texts. Sampled tokens; \
+         ␣, ⏎ and ⇥ are blanks, line ends and tabs.{doubt}",
+        strip.verifier,
+        strip.scheme,
+        place(strip.temperature, strip.drafts)
+    ));
+    let legend = Block::Tokens(MarkedText {
+        legend: (0..=CLASSES.len()).map(class_name).collect(),
+        tokens: Vec::new(),
+    });
+    let texts = strip.texts.iter().enumerate();
+    let texts = texts.flat_map(|(index, text)| marked(strip, text, index, open.is_some()));
+    let first = section_of(
+        "where | Where the gap lies | What one verifier misses, token by token.",
+        [how, largest(strip, total).into(), legend],
+    );
+    Some(first.with(texts))
 }
 
 /// The bounds of the mean gap, where nothing more is known of it.
@@ -90,6 +86,7 @@ fn marked(strip: &Strip, text: &StripText, index: usize, is_open: bool) -> [Bloc
     let mean = text.tokens.iter().map(gap).sum::<f64>() / text.tokens.len().max(1) as f64;
     let caption = format!("Tokens of {}", text.prompt);
     let rows = text.tokens.iter().map(|token| row(&text.prompt, token));
+    let count = counted(text.tokens.len(), "token");
     [
         Block::Heading(text.prompt.clone()),
         Block::Tokens(MarkedText {
@@ -98,38 +95,29 @@ fn marked(strip: &Strip, text: &StripText, index: usize, is_open: bool) -> [Bloc
         }),
         Block::Details {
             summary: match is_open {
-                true => counted(text.tokens.len(), "token"),
-                false => format!(
-                    "{}, mean gap {}",
-                    counted(text.tokens.len(), "token"),
-                    percent(mean)
-                ),
+                true => count,
+                false => format!("{count}, mean gap {}", percent(mean)),
             },
-            blocks: vec![Block::Table(
-                table(format!("tokens-{index}"), caption, strip).rows(rows),
-            )],
+            blocks: vec![
+                table(format!("tokens-{index}"), caption, strip)
+                    .rows(rows)
+                    .into(),
+            ],
         },
     ]
 }
 
 fn largest(strip: &Strip, total: usize) -> Table {
-    let mut tokens: Vec<(&str, &StripToken)> = strip
-        .texts
-        .iter()
-        .flat_map(|text| {
-            text.tokens
-                .iter()
-                .map(|token| (text.prompt.as_str(), token))
-        })
-        .collect();
+    let tokens = strip.texts.iter().flat_map(|text| {
+        let tokens = text.tokens.iter();
+        tokens.map(|token| (text.prompt.as_str(), token))
+    });
+    let mut tokens: Vec<(&str, &StripToken)> = tokens.collect();
     tokens.sort_by(|(_, a), (_, b)| gap(b).total_cmp(&gap(a)));
     let caption = format!("The largest gaps among {}", counted(total, "token"));
-    let rows = tokens
-        .into_iter()
-        .take(LARGEST)
-        .map(|(prompt, token)| row(prompt, token));
+    let rows = tokens.into_iter().take(LARGEST);
     table("tokens".to_owned(), caption, strip)
-        .rows(rows)
+        .rows(rows.map(|(prompt, token)| row(prompt, token)))
         .note("Computed as the table of gaps says.")
 }
 
@@ -141,13 +129,13 @@ fn table(id: String, caption: String, strip: &Strip) -> Table {
 
 fn row(prompt: &str, token: &StripToken) -> Row {
     let number = |value: f64| Entry::titled(percent(value), value.to_string());
-    Row::new([
-        Entry::plain(visible(&token.text)),
+    row![
+        visible(&token.text),
         number(token.optimum),
         number(token.acceptance),
         number(gap(token)),
-        Entry::plain(prompt),
-    ])
+        prompt,
+    ]
 }
 
 /// alpha* minus acceptance.

@@ -3,13 +3,13 @@
 use super::numbers::{cost, decimals, plus_minus};
 use super::tables::{of, verifiers};
 use crate::certainty::{larger, point};
+use crate::pictures::{chart, ends};
 use specgap_page::Figure;
-use specgap_page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use specgap_page::plot::{Axis, Line, LinePlot, Point};
 use specgap_replay::replay::{
-    AtCost, ChosenPolicy, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult,
-    costs_shown,
+    AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter,
+    PolicyResult, costs_shown,
 };
-use specgap_statistics::statistics::Estimate;
 use std::cmp::Ordering;
 
 /// The colour of a verifier, the same in every picture.
@@ -34,106 +34,68 @@ fn length(row: &PolicyResult) -> Option<f64> {
 
 /// Says what a line ends with, for readers who do not see it.
 fn said(lines: &[Line]) -> String {
-    let ends: Vec<String> = lines
-        .iter()
-        .filter_map(|line| {
-            let (first, last) = (line.points.first()?, line.points.last()?);
-            Some(format!(
-                "{}: from {} to {}",
-                line.label,
-                decimals(first.y, 3),
-                decimals(last.y, 3)
-            ))
-        })
-        .collect();
-    ends.join("; ")
+    ends(lines, |point| decimals(point.y, 3))
 }
 
 /// Speed-up by cost.
 pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
     let first = report.by_cost.first()?;
-    let line = |label: String, hue, stroke, value: &dyn Fn(&AtCost) -> Option<f64>| Line {
-        label,
-        hue,
-        stroke,
-        points: report
-            .by_cost
-            .iter()
-            .filter_map(|at| Some(Point::new(at.cost_ratio, value(at)?)))
-            .collect(),
+    let line = |label: String, hue, value: &dyn Fn(&AtCost) -> Option<f64>| {
+        let costs = report.by_cost.iter();
+        let points = costs.filter_map(|at| Some(Point::new(at.cost_ratio, value(at)?)));
+        Line::solid(label, hue, points)
     };
-    let mut lines = vec![line(
-        "oracle: no lengths are quicker with token verification".to_owned(),
-        ORACLE,
-        Stroke::Dashed(0),
-        &|at| Some(at.oracle.mean),
-    )];
-    for chosen in first
-        .chosen
-        .iter()
-        .filter(|one| one.drafts != Drafts::Sampled)
-    {
+    let oracle = "oracle: no lengths are quicker with token verification".to_owned();
+    let mut lines = vec![line(oracle, ORACLE, &|at| Some(at.oracle.mean)).dashed(0)];
+    let (sampled, others): (Vec<&Chosen>, Vec<&Chosen>) =
+        (first.chosen.iter()).partition(|one| one.drafts == Drafts::Sampled);
+    for chosen in others {
         lines.push(line(
             format!("best fixed length, {} drafts", chosen.drafts),
             5 + chosen.drafts as usize,
-            Stroke::Solid,
             &|at| Some(at.found(chosen.drafts, &chosen.verifier)?.speedup.mean),
         ));
     }
-    for chosen in first
-        .chosen
-        .iter()
-        .filter(|one| one.drafts == Drafts::Sampled)
-    {
+    for chosen in sampled {
         let name = chosen.verifier.as_str();
-        lines.push(line(
-            format!("best fixed length, {name}"),
-            hue(name),
-            Stroke::Solid,
-            &|at| Some(at.found(Drafts::Sampled, name)?.speedup.mean),
-        ));
-        lines.push(line(
-            format!("coin-blind, {name}"),
-            hue(name),
-            Stroke::Dashed(1),
-            &|at| {
-                let bound = at.coin_blind.iter().find(|one| one.verifier == name)?;
-                Some(bound.speedup?.mean)
-            },
-        ));
+        let fixed = |at: &AtCost| Some(at.found(Drafts::Sampled, name)?.speedup.mean);
+        let blind = |at: &AtCost| {
+            let bound = at.coin_blind.iter().find(|one| one.verifier == name)?;
+            Some(bound.speedup?.mean)
+        };
+        lines.extend([
+            line(format!("best fixed length, {name}"), hue(name), &fixed),
+            line(format!("coin-blind, {name}"), hue(name), &blind).dashed(1),
+        ]);
     }
-    let title = "Speed-up by the cost of a draft step".to_owned();
     let mut ratios: Vec<f64> = report.by_cost.iter().map(|at| at.cost_ratio).collect();
     let after: Vec<f64> = ratios.iter().skip(1).copied().collect();
     let mut after = after.into_iter();
     // Names that would run into the next one are left out.
     ratios.retain(|ratio| after.next().is_none_or(|next| next > 1.4 * ratio));
-    let stops = ratios
-        .into_iter()
-        .map(|ratio| (ratio, cost(ratio)))
-        .collect();
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis {
-            label: "cost ratio c: a draft step over a target step".to_owned(),
-            stops,
-            log: true,
-        },
-        y_label: "times as fast as the target alone".to_owned(),
-        y_covers: Some([1.0, 1.0]),
-        lines,
-        ..LinePlot::default()
+    let x = Axis {
+        label: "cost ratio c: a draft step over a target step".to_owned(),
+        stops: (ratios.into_iter())
+            .map(|ratio| (ratio, cost(ratio)))
+            .collect(),
+        log: true,
     };
-    Some(Figure {
-        name: "speed-by-cost".to_owned(),
-        alt: format!("{title}. {}.", said(&plot.lines)),
-        caption: format!(
-            "{title}; a verifying pass costs a target step. Solid: the fixed length that is best \
-             on half of the prompts, on the others. Dashed: what bounds it."
-        ),
-        canvas: plot.draw(),
-        title: quicker(report).unwrap_or(title),
-    })
+    let title = "Speed-up by the cost of a draft step";
+    let plot = LinePlot {
+        y_covers: Some([1.0, 1.0]),
+        ..LinePlot::new(title, x, "times as fast as the target alone", lines)
+    };
+    let caption = format!(
+        "{title}; a verifying pass costs a target step. Solid: the fixed length that is best \
+         on half of the prompts, on the others. Dashed: what bounds it."
+    );
+    Some(chart(
+        "speed-by-cost",
+        &plot,
+        &said(&plot.lines),
+        caption,
+        quicker(report),
+    ))
 }
 
 /// Says what the best length gives at the least and the largest cost, if their intervals are apart.
@@ -196,68 +158,44 @@ fn fewer_calls(report: &LengthReport) -> Option<String> {
 pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
     let mut lines = Vec::new();
     for verifier in verifiers(report) {
-        let points = |value: fn(&PolicyResult) -> Option<Estimate>, plus: f64| -> Vec<Point> {
-            of(report, verifier, true)
-                .filter_map(|row| {
-                    let estimate = value(row)?;
-                    let x = length(row)?;
-                    // Intervals of all lines would hide one another.
-                    Some(if plus == 0.0 {
-                        point(x, &estimate)
-                    } else {
-                        Point::new(x, estimate.mean + plus)
-                    })
-                })
-                .collect()
-        };
-        lines.push(Line {
-            label: format!("tokens per call, {verifier}"),
-            hue: hue(verifier),
-            stroke: Stroke::Solid,
-            points: points(|row| row.tokens_per_call, 0.0),
-        });
-        // What one round accepts, where rounds cannot be replayed.
-        if !of(report, verifier, true).any(|row| row.tokens_per_call.is_some()) {
-            lines.push(Line {
-                label: format!("E[τ] + 1 of one round, {verifier}"),
-                hue: hue(verifier),
-                stroke: Stroke::Dashed(1),
-                points: points(|row| row.accepted_from_everywhere, 1.0),
+        let rows = || of(report, verifier, true);
+        let calls = rows().filter_map(|row| Some(point(length(row)?, &row.tokens_per_call?)));
+        let label = format!("tokens per call, {verifier}");
+        lines.push(Line::solid(label, hue(verifier), calls));
+        // What one round accepts, where rounds cannot be replayed. Intervals of all lines would hide
+        // one another.
+        if !rows().any(|row| row.tokens_per_call.is_some()) {
+            let one_round = rows().filter_map(|row| {
+                let accepted = row.accepted_from_everywhere?;
+                Some(Point::new(length(row)?, accepted.mean + 1.0))
             });
+            let label = format!("E[τ] + 1 of one round, {verifier}");
+            lines.push(Line::solid(label, hue(verifier), one_round).dashed(1));
         }
     }
     lines.retain(|line| !line.points.is_empty());
-    let mut stops: Vec<f64> = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|point| point.x))
-        .collect();
+    let points = lines.iter().flat_map(|line| &line.points);
+    let mut stops: Vec<f64> = points.map(|point| point.x).collect();
     stops.sort_by(f64::total_cmp);
     stops.dedup();
     if stops.is_empty() {
         return None;
     }
-    let title = "Tokens for each target call, by draft length".to_owned();
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new(
-            "drafts K a round",
-            stops.into_iter().map(|x| (x, x.to_string())),
-        ),
-        y_label: "tokens".to_owned(),
-        lines,
-        ..LinePlot::default()
-    };
-    Some(Figure {
-        name: "tokens-per-call".to_owned(),
-        alt: format!("{title}. {}.", said(&plot.lines)),
-        caption: format!(
-            "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: one \
-             round from every position alike, its own token counted. Bars: 95% intervals over \
-             prompts, of solid lines. Points at the same place are set side by side."
-        ),
-        canvas: plot.draw(),
-        title: longer(report).unwrap_or(title),
-    })
+    let title = "Tokens for each target call, by draft length";
+    let stops = stops.into_iter().map(|x| (x, x.to_string()));
+    let plot = LinePlot::new(title, Axis::new("drafts K a round", stops), "tokens", lines);
+    let caption = format!(
+        "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: one \
+         round from every position alike, its own token counted. Bars: 95% intervals over \
+         prompts, of solid lines. Points at the same place are set side by side."
+    );
+    Some(chart(
+        "tokens-per-call",
+        &plot,
+        &said(&plot.lines),
+        caption,
+        longer(report),
+    ))
 }
 
 /// Target calls over discards. Intervals would set points aside that have to be where they are.
@@ -281,89 +219,69 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
         if points.is_empty() {
             continue;
         }
-        lines.push(Line {
-            label: format!("fixed lengths, {verifier}"),
-            hue: hue(verifier),
-            stroke: Stroke::Solid,
-            points: ascending(points),
-        });
+        let line = |what: &str, points| {
+            Line::solid(
+                format!("{what}, {verifier}"),
+                hue(verifier),
+                ascending(points),
+            )
+        };
+        lines.push(line("fixed lengths", points));
         let blind = report.by_cost.iter().filter_map(|at| {
             let bound = at.coin_blind.iter().find(|one| one.verifier == verifier)?;
             let x = bound.discard_rate.mean;
             Some(Point::new(x, bound.verification_rate.mean))
         });
-        lines.push(Line {
-            label: format!("coin-blind at costs from 0.01 to 0.8, {verifier}"),
-            hue: hue(verifier),
-            stroke: Stroke::Dashed(1),
-            points: ascending(blind.collect()),
-        });
-        let schedule: Vec<Point> = of(report, verifier, false)
-            .filter(|row| row.policy == "schedule")
-            .filter_map(means)
-            .collect();
+        lines.push(line("coin-blind at costs from 0.01 to 0.8", blind.collect()).dashed(1));
+        let schedule = of(report, verifier, false).filter(|row| row.policy == "schedule");
+        let schedule: Vec<Point> = schedule.filter_map(means).collect();
         if !schedule.is_empty() {
-            lines.push(Line {
-                label: format!("schedule, {verifier}"),
-                hue: hue(verifier),
-                stroke: Stroke::Dashed(4),
-                points: ascending(schedule),
-            });
+            lines.push(line("schedule", schedule).dashed(4));
         }
     }
     if lines.is_empty() {
         return None;
     }
     let oracle = &report.bounds.oracle;
-    lines.push(Line {
-        label: "oracle, token".to_owned(),
-        hue: ORACLE,
-        stroke: Stroke::Dashed(0),
-        points: vec![Point::new(
-            oracle.discard_rate.mean,
-            oracle.verification_rate.mean,
-        )],
-    });
-    let title = "Target calls against discarded drafts".to_owned();
+    let oracle = Point::new(oracle.discard_rate.mean, oracle.verification_rate.mean);
+    lines.push(Line::solid("oracle, token", ORACLE, [oracle]).dashed(0));
     let says = "lower and further left is better at every cost. Points of a solid line: lengths K, \
                 from the left as in the tables; longer ones, which save less than 1% of the calls, \
                 are not drawn.";
     let name = "calls-and-discards".to_owned();
-    let mut figure = against_discards(name, title, lines, says);
-    figure.title = fewer_calls(report).unwrap_or(figure.title);
-    Some(figure)
+    let title = "Target calls against discarded drafts".to_owned();
+    Some(against_discards(
+        name,
+        title,
+        lines,
+        says,
+        fewer_calls(report),
+    ))
 }
 
 /// Lines of target calls over discarded drafts.
-fn against_discards(name: String, title: String, lines: Vec<Line>, says: &str) -> Figure {
-    let most = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|point| point.x))
-        .fold(0.0, f64::max);
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new(
-            "discarded drafts for each token of the text",
-            round_stops(most),
-        ),
-        y_label: "target calls for each token of the text".to_owned(),
-        lines,
-        ..LinePlot::default()
-    };
-    Figure {
-        name,
-        alt: format!("{title}. {}.", said(&plot.lines)),
-        caption: format!("{title}: {says}"),
-        canvas: plot.draw(),
-        title,
-    }
+fn against_discards(
+    name: String,
+    title: String,
+    lines: Vec<Line>,
+    says: &str,
+    finding: Option<String>,
+) -> Figure {
+    let points = lines.iter().flat_map(|line| &line.points);
+    let most = points.map(|point| point.x).fold(0.0, f64::max);
+    let x = Axis::new(
+        "discarded drafts for each token of the text",
+        round_stops(most),
+    );
+    let caption = format!("{title}: {says}");
+    let plot = LinePlot::new(title, x, "target calls for each token of the text", lines);
+    chart(name, &plot, &said(&plot.lines), caption, finding)
 }
 
 /// Each family's target calls against its discards, a picture for each verifier.
 pub(super) fn fronts(report: &LengthReport) -> Vec<Figure> {
-    verifiers(report)
-        .into_iter()
-        .filter_map(|verifier| front(report, verifier))
+    let each = verifiers(report).into_iter();
+    each.filter_map(|verifier| front(report, verifier))
         .collect()
 }
 
@@ -373,26 +291,17 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
         let rows = rows.filter(|row| row.policy == family);
         ascending(rows.filter_map(means).collect())
     };
-    let mut lines = vec![Line {
-        label: "fixed lengths".to_owned(),
-        hue: 0,
-        stroke: Stroke::Solid,
-        points: while_it_pays(points("fixed")),
-    }];
+    let mut lines = vec![Line::solid(
+        "fixed lengths",
+        0,
+        while_it_pays(points("fixed")),
+    )];
     // What stops by itself, where its drafts are known.
-    let families = FAMILIES
-        .iter()
-        .filter(|family| family.decided_on != DecidedOn::EarlierRounds);
+    let families = (FAMILIES.iter()).filter(|family| family.decided_on != DecidedOn::EarlierRounds);
     for (index, family) in families.enumerate() {
-        let points = points(family.name);
-        if !points.is_empty() {
-            lines.push(Line {
-                label: format!("{}: {}", family.name, family.decided_on.as_str()),
-                hue: 1 + index,
-                stroke: Stroke::Dashed(index),
-                points,
-            });
-        }
+        let label = format!("{}: {}", family.name, family.decided_on.as_str());
+        let line = Line::solid(label, 1 + index, points(family.name)).dashed(index);
+        lines.extend(Some(line).filter(|line| !line.points.is_empty()));
     }
     if lines.len() < 2 {
         return None;
@@ -400,9 +309,8 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     let title = format!("Policies: target calls against discarded drafts, {verifier} verification");
     let says = "a policy below the solid line makes fewer calls for the same discards. Points of a \
                 line: its numbers x; their intervals are in the tables.";
-    let mut figure = against_discards(format!("policies-{verifier}"), title, lines, says);
-    figure.title = stopping(report, verifier).unwrap_or(figure.title);
-    Some(figure)
+    let (name, finding) = (format!("policies-{verifier}"), stopping(report, verifier));
+    Some(against_discards(name, title, lines, says, finding))
 }
 
 /// Says what a policy adds to the best fixed length at the first cost that is spoken of, where it
@@ -439,20 +347,12 @@ fn round_stops(most: f64) -> Vec<(f64, String)> {
         .find(|step| most / step <= 7.0)
         .unwrap_or(200.0);
     let count = (most / step).ceil().clamp(1.0, 20.0) as usize;
-    (0..=count)
-        .map(|index| {
-            let value = index as f64 * step;
-            (value, cost_free(value))
-        })
-        .collect()
-}
-
-fn cost_free(value: f64) -> String {
-    if value == 0.0 {
-        "0".to_owned()
-    } else {
-        cost(value)
-    }
+    let name = |value: f64| match value == 0.0 {
+        true => "0".to_owned(),
+        false => cost(value),
+    };
+    let stops = (0..=count).map(|index| index as f64 * step);
+    stops.map(|value| (value, name(value))).collect()
 }
 
 #[cfg(test)]

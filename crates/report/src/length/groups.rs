@@ -1,11 +1,11 @@
 //! Groups of prompts: what fixed lengths give each, and whether groups are told apart.
 
 use super::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
-use crate::columns::head;
+use crate::columns::{head, row, table};
 use crate::sections::shown;
+use specgap_page::Section;
 use specgap_page::table::{Entry, Row, Table};
 use specgap_page::words::{count, counted, listed};
-use specgap_page::{Block, Section};
 use specgap_replay::replay::{ByGroup, Chosen, Drafts, GroupApart, LengthReport, OfGroup};
 use specgap_statistics::statistics::Estimate;
 
@@ -26,9 +26,8 @@ fn is_of(one: &Chosen, drafts: Drafts, verifier: &str) -> bool {
 }
 
 fn tokens_per_call<'a>(of: &'a OfGroup, best: &Chosen) -> Option<&'a Estimate> {
-    let found = of
-        .results
-        .iter()
+    let mut results = of.results.iter();
+    let found = results
         .find(|one| is_of(best, one.drafts, &one.verifier) && one.length as u64 == best.parameter);
     found.map(|one| &one.tokens_per_call)
 }
@@ -89,17 +88,16 @@ pub(super) fn sentence(report: &LengthReport) -> Option<String> {
 
 pub(super) fn section(report: &LengthReport) -> Option<Section> {
     let all = report.by_group.as_ref()?;
-    let tables = all.total.chosen.iter().map(|best| table(all, best));
-    let mut blocks: Vec<Block> = tables.map(Block::Table).collect();
-    if blocks.is_empty() {
+    let tables = all.total.chosen.iter().map(|best| of_way(all, best));
+    let mut tables: Vec<Table> = tables.collect();
+    if tables.is_empty() {
         // One prompt chooses nothing.
-        blocks.push(Block::Table(rates(all)));
+        tables.push(rates(all));
     }
     Some(shown(
-        "by-group",
-        "By group of prompts",
-        "What each workload gets, and whether it wants a length of its own.",
-        blocks,
+        "by-group | By group of prompts | What each workload gets, and whether it wants a length of its \
+         own.",
+        tables,
     ))
 }
 
@@ -109,66 +107,51 @@ fn name(of: &OfGroup) -> Entry {
 
 /// Tabulates what is accepted, where no length is chosen.
 fn rates(all: &ByGroup) -> Table {
-    let columns = head("group | #prompts | #tokens | #accepted");
-    let rows = std::iter::once(&all.total).chain(&all.groups);
-    let rows: Vec<Row> = rows
-        .map(|of| {
-            Row::new([
-                name(of),
-                Entry::plain(count(of.prompts)),
-                Entry::plain(count(of.positions)),
-                rate_entry(&of.acceptance),
-            ])
-        })
-        .collect();
     let caption = "Acceptance by group of prompts, in percent";
-    Table::new("by-group", caption, columns).rows(rows)
+    table! {
+        "by-group", caption, of in std::iter::once(&all.total).chain(&all.groups);
+        "group" => name(of),
+        "#prompts" => count(of.prompts),
+        "#tokens" => count(of.positions),
+        "#accepted" => rate_entry(&of.acceptance),
+    }
 }
 
-fn table(all: &ByGroup, best: &Chosen) -> Table {
+fn of_way(all: &ByGroup, best: &Chosen) -> Table {
+    let row = |of: &OfGroup| {
+        let mut chosen = of.chosen.iter();
+        let own = chosen.find(|one| is_of(best, one.drafts, &one.verifier));
+        let against = apart(all, best).find(|one| Some(&one.group) == of.group.as_ref());
+        row![
+            name(of),
+            count(of.prompts),
+            count(of.positions),
+            rate_entry(&of.acceptance),
+            maybe(tokens_per_call(of, best), 3),
+            maybe(against.map(|one| &one.tokens_per_call), 3),
+            against.map(|one| if one.is_told { "yes" } else { "no" }),
+            own.map(|one| one.parameter),
+            maybe(own.map(|one| &one.speedup), 2),
+            maybe(against.and_then(|one| one.own_gain.as_ref()), 3),
+        ]
+    };
     let columns = head(&format!(
         "group | #prompts | #tokens | #accepted | #tokens a call, K = {} | #less all others | told \
          apart | #own best K | #speed-up | #gained by it",
         best.parameter
     ));
-    let chosen = |of: &OfGroup| {
-        let own = of
-            .chosen
-            .iter()
-            .find(|one| is_of(best, one.drafts, &one.verifier));
-        own.cloned()
-    };
-    let row = |of: &OfGroup| {
-        let own = chosen(of);
-        let against = apart(all, best).find(|one| Some(&one.group) == of.group.as_ref());
-        Row::new([
-            name(of),
-            Entry::plain(count(of.prompts)),
-            Entry::plain(count(of.positions)),
-            rate_entry(&of.acceptance),
-            maybe(tokens_per_call(of, best), 3),
-            maybe(against.map(|one| &one.tokens_per_call), 3),
-            against.map_or_else(Entry::none, |one| {
-                Entry::plain(if one.is_told { "yes" } else { "no" })
-            }),
-            own.as_ref()
-                .map_or_else(Entry::none, |one| Entry::plain(one.parameter.to_string())),
-            maybe(own.as_ref().map(|one| &one.speedup), 2),
-            maybe(against.and_then(|one| one.own_gain.as_ref()), 3),
-        ])
-    };
-    let equal = all
-        .equal_weights
-        .iter()
+    let mut equal = all.equal_weights.iter();
+    let equal = equal
         .find(|one| is_of(best, one.drafts, &one.verifier) && one.length as u64 == best.parameter);
-    let mut rows = vec![row(&all.total)];
-    rows.extend(equal.map(|one| {
+    let equal = equal.map(|one| {
         let mut entries = vec![Entry::none(); columns.len()];
         entries[0] = Entry::plain("equal weights");
         entries[4] = entry(&one.tokens_per_call, 3);
         Row::new(entries)
-    }));
-    rows.extend(all.groups.iter().map(row));
+    });
+    let rows = std::iter::once(row(&all.total))
+        .chain(equal)
+        .chain(all.groups.iter().map(row));
     let id = match best.drafts {
         Drafts::Sampled => format!("by-group-{}", best.verifier),
         other => format!("by-group-{other}"),
@@ -180,25 +163,16 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
             counted(some, "prompt")
         ),
     };
-    Table::new(
-        id,
-        format!(
-            "By group at c = {}: {}",
-            cost(all.cost_ratio),
-            way(best)
-        ),
-        columns,
-    )
-    .rows(rows)
-    .note(format!(
+    let caption = format!("By group at c = {}: {}", cost(all.cost_ratio), way(best));
+    let table = Table::new(id, caption, columns).rows(rows).note(format!(
         "K = {} is the best of all prompts. A best K is chosen on half of the prompts and its speed-up \
          is that of the others, in an order that follows from the texts alone: no number depends on \
          the order of prompts or files, and the total's K may differ from the one above, which goes by \
          the order of the log.{own}",
         decimals(best.parameter as f64, 0)
-    ))
-    .note(
-        "Accepted: in percent. “Less all others” and “gained” have intervals that hold together for all groups with 95%; a \
-         group whose interval holds 0 is not told apart.",
+    ));
+    table.note(
+        "Accepted: in percent. “Less all others” and “gained” have intervals that hold together for \
+         all groups with 95%; a group whose interval holds 0 is not told apart.",
     )
 }

@@ -108,10 +108,9 @@ fn advice(report: &LengthReport) -> String {
     let alike = shown.iter().all(|(_, other)| way(other) == way(one));
     let parts: Vec<String> = (shown.iter().enumerate())
         .map(|(index, &(ratio, best))| {
-            let own = if alike {
-                String::new()
-            } else {
-                format!(" {}", way(best))
+            let own = match alike {
+                true => String::new(),
+                false => format!(" {}", way(best)),
             };
             // The first says of what.
             let of = ["", " as fast as the target alone"][usize::from(index == 0)];

@@ -20,7 +20,7 @@ pub(super) mod numbers;
 mod tables;
 
 use super::replayed;
-use super::sections::{first_shown, of_table, shown};
+use super::sections::{first_shown, of_all, of_table, section, shown};
 use specgap_page::words::{count, counted};
 use specgap_page::{Block, Page, Section};
 use specgap_replay::replay::LengthReport;
@@ -56,70 +56,51 @@ pub fn page(report: &LengthReport) -> Page {
 }
 
 fn what_to_set(report: &LengthReport) -> Option<Section> {
-    if report.by_cost.is_empty() {
-        return None;
-    }
-    let figures = figures::speed(report).into_iter().map(Block::Figure);
-    Some(shown(
-        "what-to-set",
-        "What to set, by cost",
-        "The best fixed length for each cost of a draft step, and how far it is from what is \
-             possible.",
-        std::iter::once(Block::Table(tables::by_cost(report))).chain(figures),
-    ))
+    let section = shown(
+        "what-to-set | What to set, by cost | The best fixed length for each cost of a draft step, and \
+         how far it is from what is possible.",
+        [tables::by_cost(report)],
+    );
+    (!report.by_cost.is_empty()).then(|| section.with(figures::speed(report)))
 }
 
 fn changes(report: &LengthReport) -> Option<Section> {
     of_table(
-        "changes",
-        "What one setting changes, by cost",
-        "What the speed-up gains by another rule or other drafts.",
+        "changes | What one setting changes, by cost | What the speed-up gains by another rule or \
+         other drafts.",
         tables::changes(report),
     )
 }
 
 fn fixed(report: &LengthReport) -> Option<Section> {
-    let tables = tables::fixed(report);
-    if tables.is_empty() {
-        return None;
-    }
-    let figures = figures::lengths(report).into_iter().map(Block::Figure);
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "Tokens per call is what a decoder gets: rounds are replayed from each text's first token. \
          E[τ], where a rule's rounds cannot be replayed, is that of one round from every position, \
-         of K drafts or as many as tokens are left."
-            .to_owned(),
+         of K drafts or as many as tokens are left.",
     );
-    let tables = tables.into_iter().map(Block::Table);
-    Some(Section::new(
-        "fixed",
-        "Fixed lengths",
-        "A round of K drafts: what it accepts, what it costs and what it throws away.",
-        std::iter::once(how).chain(tables).chain(figures),
-    ))
+    let section = section(
+        "fixed | Fixed lengths | A round of K drafts: what it accepts, what it costs and what it throws \
+         away.",
+        [how],
+    );
+    let tables = tables::fixed(report);
+    (!tables.is_empty()).then(|| section.with(tables).with(figures::lengths(report)))
 }
 
 fn by_depth(report: &LengthReport) -> Option<Section> {
-    Some(shown(
-        "by-depth",
-        "Depth by depth",
-        "What becomes of a round's first, second, ... token.",
-        [Block::Table(tables::by_depth(report)?)],
-    ))
+    let words = "by-depth | Depth by depth | What becomes of a round's first, second, ... token.";
+    Some(shown(words, [tables::by_depth(report)?]))
 }
 
 /// Shows what profiles hold, where they were asked for.
 fn round_starts(report: &LengthReport) -> Option<Section> {
-    let tables = tables::round_starts(report);
-    (!tables.is_empty()).then(|| {
-        shown(
-            "round-starts",
-            "How far rounds get",
-            "S_i, the share of rounds that accept at least i drafts, over the places where rounds \
-             start; a round puts out 1 + S_1 + ... + S_K tokens. What --profile writes for other tools.",
-            tables.into_iter().map(Block::Table),
-        )
-    })
+    let section = of_all(
+        "round-starts | How far rounds get | S_i, the share of rounds that accept at least i drafts, \
+         over the places where rounds start; a round puts out 1 + S_1 + ... + S_K tokens. What \
+         --profile writes for other tools.",
+        tables::round_starts(report),
+    );
+    section.map(Section::main)
 }
 
 fn policies(report: &LengthReport) -> Option<Section> {
@@ -145,32 +126,24 @@ fn policies(report: &LengthReport) -> Option<Section> {
              fixed length's even so is not worth a second look."
         ),
     };
-    let chosen = tables::chosen(report).into_iter().map(Block::Table);
-    let tables = tables.into_iter().map(Block::Table);
-    let fronts = figures::fronts(report).into_iter().map(Block::Figure);
-    Some(Section::new(
-        "policies",
-        "Policies that stop by themselves",
-        "Confidence, entropy and other rules, and heads that predict acceptance.",
-        std::iter::once(Block::Paragraph(how))
-            .chain(chosen)
-            .chain(fronts)
-            .chain(tables),
-    ))
+    let section = section(
+        "policies | Policies that stop by themselves | Confidence, entropy and other rules, and heads \
+         that predict acceptance.",
+        [Block::Paragraph(how)],
+    );
+    let section = section.with(tables::chosen(report));
+    Some(section.with(figures::fronts(report)).with(tables))
 }
 
 fn bounds(report: &LengthReport) -> Section {
-    let figure = figures::rates(report).into_iter().map(Block::Figure);
-    Section::new(
-        "bounds",
-        "Bounds",
-        "What no lossless rule of one path can pass over several rounds, and what no choice of \
-         lengths can.",
-        (tables::fewest(report).into_iter())
-            .chain([tables::bounds(report)])
-            .map(Block::Table)
-            .chain(figure),
-    )
+    let section = section(
+        "bounds | Bounds | What no lossless rule of one path can pass over several rounds, and what no \
+         choice of lengths can.",
+        tables::fewest(report),
+    );
+    section
+        .with([tables::bounds(report)])
+        .with(figures::rates(report))
 }
 
 /// Shows what the logs' draft paths could give.
@@ -181,13 +154,11 @@ fn draft_paths(report: &LengthReport) -> Option<Section> {
 }
 
 fn checks(report: &LengthReport) -> Section {
-    Section::new(
-        "checks",
-        "Checks",
-        "Whether the text is what the identities need, and whether a bound that rules rest on \
-         holds.",
-        std::iter::once(Block::Paragraph(replayed::drawn(&report.surprise))).chain(
-            (!report.entropy_bounds.is_empty()).then(|| Block::Table(tables::entropy(report))),
-        ),
+    let has_entropy = !report.entropy_bounds.is_empty();
+    section(
+        "checks | Checks | Whether the text is what the identities need, and whether a bound that rules \
+         rest on holds.",
+        [Block::Paragraph(replayed::drawn(&report.surprise))],
     )
+    .with(has_entropy.then(|| tables::entropy(report)))
 }

@@ -25,10 +25,9 @@ pub(crate) fn plus_minus(estimate: &Estimate, places: usize) -> String {
     }
     let mean = decimals(estimate.mean, places);
     let [low, high] = estimate.ci95;
-    if high > low {
-        format!("{mean} ± {}", decimals((high - low) / 2.0, places))
-    } else {
-        mean
+    match high > low {
+        true => format!("{mean} ± {}", decimals((high - low) / 2.0, places)),
+        false => mean,
     }
 }
 
@@ -73,10 +72,9 @@ pub(crate) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) ->
 pub(crate) fn cost(ratio: f64) -> String {
     let short = format!("{ratio:.3}");
     let short = short.trim_end_matches('0').trim_end_matches('.');
-    if short.is_empty() || short == "0" {
-        format!("{ratio:.1e}")
-    } else {
-        short.to_owned()
+    match short.is_empty() || short == "0" {
+        true => format!("{ratio:.1e}"),
+        false => short.to_owned(),
     }
 }
 

@@ -1,18 +1,15 @@
 //! The picture of a report on several paths.
 
 use super::lead::{BLOCK, CARRIED, named, shown};
-use crate::certainty::{self, larger};
+use crate::certainty::{larger, point};
 use crate::length::numbers::decimals;
+use crate::pictures::{chart, ends};
 use specgap_page::Figure;
-use specgap_page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use specgap_page::plot::{Axis, Line, LinePlot};
 use specgap_page::words::counted;
 use specgap_replay::replay::{AtDrafts, PathsReport};
 use specgap_statistics::statistics::Estimate;
 use std::cmp::Ordering;
-
-fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
-    certainty::point(at.drafts as f64, estimate)
-}
 
 /// Says what several paths accept and one does, where their intervals are apart.
 fn more_paths(report: &PathsReport) -> Option<String> {
@@ -38,64 +35,40 @@ pub(super) fn by_drafts(report: &PathsReport) -> Option<Figure> {
     if report.by_drafts.len() < 2 {
         return None;
     }
-    let line = |label: &str, hue, stroke, of: &dyn Fn(&AtDrafts) -> Option<Estimate>| Line {
-        label: label.to_owned(),
-        hue,
-        stroke,
-        points: report
-            .by_drafts
-            .iter()
-            .filter_map(|at| Some(point(at, &of(at)?)))
-            .collect(),
+    let line = |label: &str, hue, of: &dyn Fn(&AtDrafts) -> Option<Estimate>| {
+        let all = report.by_drafts.iter();
+        let points = all.filter_map(|at| Some(point(at.drafts as f64, &of(at)?)));
+        Line::solid(label, hue, points)
     };
-    let mut lines = vec![
-        line("no verifier passes", 4, Stroke::Dashed(0), &|at| {
-            Some(at.upper_bounds.first()?.expected_accepted_length)
-        }),
-        line(
-            "lower bound of the best (Lemma 5.1)",
-            4,
-            Stroke::Dashed(1),
-            &|at| Some(at.lower_bound),
-        ),
+    let upper = |at: &AtDrafts| Some(at.upper_bounds.first()?.expected_accepted_length);
+    let lower = |at: &AtDrafts| Some(at.lower_bound);
+    let bounds = [
+        line("no verifier passes", 4, &upper).dashed(0),
+        line("lower bound of the best (Lemma 5.1)", 4, &lower).dashed(1),
     ];
-    for (hue, name) in [
+    let rules = [
         (3, "select-greedy-block"),
         (2, "select-block"),
         (1, "spectr-k-seq"),
         (0, "greedy-block"),
-    ] {
-        lines.push(line(name, hue, Stroke::Solid, &|at| {
-            named(at, name).copied()
-        }));
-    }
+    ];
+    let rules = rules.map(|(hue, name)| line(name, hue, &|at| named(at, name).copied()));
+    let mut lines = Vec::from_iter(bounds.into_iter().chain(rules));
     lines.retain(|line| !line.points.is_empty());
-    let title = "Accepted tokens a round, by the number of draft paths".to_owned();
-    let ends: Vec<String> = lines
-        .iter()
-        .filter_map(|line| {
-            let (first, last) = (line.points.first()?, line.points.last()?);
-            let [from, to] = [first, last].map(|point| point.said(|value| decimals(value, 3)));
-            Some(format!("{}: from {from} to {to}", line.label))
-        })
-        .collect();
+    let title = "Accepted tokens a round, by the number of draft paths";
     let stops = report.by_drafts.iter();
     let stops = stops.map(|at| (at.drafts as f64, at.drafts.to_string()));
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis::new("draft paths K", stops),
-        y_label: "E[τ]".to_owned(),
-        lines,
-        ..LinePlot::default()
-    };
-    Some(Figure {
-        name: "accepted-by-paths".to_owned(),
-        alt: format!("{title}. {}.", ends.join("; ")),
-        caption: format!(
-            "{title}. Dashed: between these two lies what the best verifier accepts. Bars are 95% \
-             intervals over prompts."
-        ),
-        canvas: plot.draw(),
-        title: more_paths(report).unwrap_or(title),
-    })
+    let plot = LinePlot::new(title, Axis::new("draft paths K", stops), "E[τ]", lines);
+    let said = ends(&plot.lines, |point| point.said(|value| decimals(value, 3)));
+    let caption = format!(
+        "{title}. Dashed: between these two lies what the best verifier accepts. Bars are 95% \
+         intervals over prompts."
+    );
+    Some(chart(
+        "accepted-by-paths",
+        &plot,
+        &said,
+        caption,
+        more_paths(report),
+    ))
 }

@@ -140,9 +140,7 @@ fn possible(at: &AtDrafts, length: usize) -> String {
 
 fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
     let mut points = Vec::new();
-    let known: Vec<String> = at
-        .verifiers
-        .iter()
+    let known: Vec<String> = (at.verifiers.iter())
         .filter(|one| !["token", "block", ONE].contains(&one.verifier.as_str()))
         .map(|one| {
             let accepted = &one.expected_accepted_length;
@@ -172,6 +170,7 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
             plus_minus(one, 2)
         ));
     }
+    let most = report.by_drafts.iter().map(|at| at.drafts).max();
     points.push(match at.upper_bounds.first().map(|one| one.form.as_str()) {
         Some("several paths") => format!(
             "The bound is without bias: {} from which {} were drawn, limits fitted on half of the \
@@ -187,12 +186,7 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
         Some(_) => format!(
             "This log has no draft paths. The bound is made of the text, and lies above what paths \
              would show: capture with --paths {} --path-length {} to bring it down.",
-            report
-                .by_drafts
-                .iter()
-                .map(|at| at.drafts)
-                .max()
-                .unwrap_or(1),
+            most.unwrap_or(1),
             report.length
         ),
         None => "There is one prompt only, so that nothing bounds what is possible.".to_owned(),

@@ -18,7 +18,7 @@ mod lead;
 mod tables;
 
 use super::replayed;
-use super::sections::{if_any, of_table, shown};
+use super::sections::{if_any, of_table, section, shown};
 use specgap_page::words::counted;
 use specgap_page::{Block, Page, Section};
 use specgap_replay::replay::PathsReport;
@@ -29,16 +29,13 @@ pub fn page(report: &PathsReport) -> Page {
         Some(possible(report)),
         Some(verifiers(report)),
         of_table(
-            "distances",
-            "How far from the bound",
-            "The upper bound less what a verifier accepts, prompt by prompt: the most that it can \
-         still gain.",
+            "distances | How far from the bound | The upper bound less what a verifier accepts, \
+             prompt by prompt: the most that it can still gain.",
             if_any(tables::distances(report)),
         ),
         of_table(
-            "upper-bounds",
-            "Upper bounds by what they are made of",
-            "The same bound from several draft paths a context, from one, and from the text.",
+            "upper-bounds | Upper bounds by what they are made of | The same bound from several \
+             draft paths a context, from one, and from the text.",
             if_any(tables::upper_bounds(report)),
         ),
         checks(report),
@@ -62,14 +59,12 @@ pub fn page(report: &PathsReport) -> Page {
 }
 
 fn possible(report: &PathsReport) -> Section {
-    let figure = figures::by_drafts(report).into_iter().map(Block::Figure);
     shown(
-        "possible",
-        "What several paths could give",
-        "For every number of paths, in a round that starts with the target's own law: what no \
-             verifier passes, and what the best one here gets.",
-        std::iter::once(Block::Table(tables::possible(report))).chain(figure),
+        "possible | What several paths could give | For every number of paths, in a round that starts \
+         with the target's own law: what no verifier passes, and what the best one here gets.",
+        [tables::possible(report)],
     )
+    .with(figures::by_drafts(report))
 }
 
 fn verifiers(report: &PathsReport) -> Section {
@@ -79,39 +74,28 @@ fn verifiers(report: &PathsReport) -> Section {
         counted(report.length, "token"),
         counted(report.starts, "start")
     ));
+    let further = Block::paragraph(
+        "E[τ] is about one round, from any position. A decoder's rounds follow each other: tokens per \
+         call, the target's own counted, are replayed along each text. Greedy blocks change the target \
+         of the next round and are not replayed.",
+    );
     shown(
-        "verifiers",
-        "Verifiers",
-        "What each of them accepts, by the number of paths.",
-        [
-            how,
-            Block::Table(tables::verifiers(report)),
-            Block::Paragraph(
-                "E[τ] is about one round, from any position. A decoder's rounds follow each \
-                     other: tokens per call, the target's own counted, are replayed along each \
-                     text. Greedy blocks change the target of the next round and are not replayed."
-                    .to_owned(),
-            ),
-            Block::Table(tables::calls(report)),
-        ],
+        "verifiers | Verifiers | What each of them accepts, by the number of paths.",
+        [how, tables::verifiers(report).into(), further],
     )
+    .with([tables::calls(report)])
 }
 
 fn checks(report: &PathsReport) -> Option<Section> {
-    if report.checks.is_empty() {
-        return None;
-    }
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "Two ways to the same numbers: along the text, which the target wrote, and along draft \
          paths, which the draft wrote. They share no random draw but the prompts. A difference far \
          outside its interval says that the rows, the text or the paths are not what the log says \
-         they are."
-            .to_owned(),
+         they are.",
     );
-    Some(Section::new(
-        "checks",
-        "Told twice",
-        "Numbers that the text and the draft paths both tell.",
-        [how, Block::Table(tables::checks(report))],
-    ))
+    let section = section(
+        "checks | Told twice | Numbers that the text and the draft paths both tell.",
+        [how],
+    );
+    (!report.checks.is_empty()).then(|| section.with([tables::checks(report)]))
 }

@@ -1,7 +1,7 @@
 //! The tables of a report on several paths.
 
 use super::lead::{best, named, share};
-use crate::columns::head;
+use crate::columns::{head, table};
 use crate::length::numbers::{decimals, entry, maybe};
 use specgap_base::once::each_once;
 use specgap_page::table::{Column, Entry, Row, Table};
@@ -11,34 +11,27 @@ use specgap_statistics::statistics::Estimate;
 
 /// Upper and lower bound, and the best verifier, by K.
 pub(super) fn possible(report: &PathsReport) -> Table {
-    let columns = head(
-        "paths K | #no verifier passes | #the best one has at least | most here | #accepts | \
-         #of what is possible | #k-seq accepts | #of it",
-    );
-    let percent_of = |at: &AtDrafts, accepted| {
-        share(at, accepted).map_or_else(Entry::none, |share| Entry::plain(percent(share)))
-    };
-    let rows = report.by_drafts.iter().map(|at| {
+    let of_possible =
+        |at: &AtDrafts, accepted: Option<&Estimate>| share(at, accepted?).map(percent);
+    let accepted = |one: &'_ PathVerifier| one.expected_accepted_length;
+    let each = report.by_drafts.iter().map(|at| {
         let upper = at.upper_bounds.first();
-        let best = best(at);
-        let k_seq = named(at, "spectr-k-seq");
-        Row::new([
-            Entry::plain(at.drafts.to_string()),
-            maybe(upper.map(|one| &one.expected_accepted_length), 3),
-            entry(&at.lower_bound, 3),
-            best.map_or_else(Entry::none, |one| Entry::plain(&one.verifier)),
-            maybe(best.map(|one| &one.expected_accepted_length), 3),
-            best.map_or_else(Entry::none, |one| {
-                percent_of(at, &one.expected_accepted_length)
-            }),
-            maybe(k_seq, 3),
-            k_seq.map_or_else(Entry::none, |one| percent_of(at, one)),
-        ])
+        let upper = upper.map(|one| &one.expected_accepted_length);
+        (at, upper, best(at), named(at, "spectr-k-seq"))
     });
-    let caption = "Accepted tokens a round, E[τ], by the number of draft paths";
-    Table::new("possible", caption, columns)
-    .rows(rows)
-    .note(
+    let table = table! {
+        "possible", "Accepted tokens a round, E[τ], by the number of draft paths",
+        (at, upper, best, k_seq) in each;
+        "paths K" => at.drafts,
+        "#no verifier passes" => maybe(upper, 3),
+        "#the best one has at least" => entry(&at.lower_bound, 3),
+        "most here" => best.map(|one| &one.verifier),
+        "#accepts" => maybe(best.map(accepted).as_ref(), 3),
+        "#of what is possible" => of_possible(at, best.map(accepted).as_ref()),
+        "#k-seq accepts" => maybe(k_seq, 3),
+        "#of it" => of_possible(at, k_seq),
+    };
+    table.note(
         "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths, in rounds \
          that start with the target's own law. The best \
          one has at least: the value of Lemma 5.1. Of what is possible: over the upper bound, so \
@@ -50,9 +43,7 @@ pub(super) fn possible(report: &PathsReport) -> Table {
 fn by_paths(report: &PathsReport, words: &str) -> Vec<Column> {
     let numbers = report.by_drafts.iter();
     let numbers = numbers.map(|at| Column::number(format!("K = {}", at.drafts)));
-    std::iter::once(Column::words(words))
-        .chain(numbers)
-        .collect()
+    head(words).into_iter().chain(numbers).collect()
 }
 
 /// A number of every verifier, by the number of paths.
@@ -86,11 +77,9 @@ pub(super) fn verifiers(report: &PathsReport) -> Table {
 pub(super) fn calls(report: &PathsReport) -> Table {
     let caption = "Tokens per target call by verifier and number of paths";
     let mut table = by_verifier(report, "calls", caption, |one| one.tokens_per_call.as_ref());
-    for group in &mut table.groups {
-        group
-            .rows
-            .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
-    }
+    let is_told = |row: &Row| row.entries.iter().skip(1).any(|entry| !entry.is_none());
+    let groups = table.groups.iter_mut();
+    groups.for_each(|group| group.rows.retain(is_told));
     table
 }
 
@@ -106,10 +95,10 @@ fn widest<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
 
 /// The mean, with its interval behind it.
 fn mean(estimate: Option<&Estimate>) -> Entry {
-    estimate.map_or_else(Entry::none, |estimate| Entry {
+    Entry::from(estimate.map(|estimate| Entry {
         text: decimals(estimate.mean, 3),
         ..entry(estimate, 3)
-    })
+    }))
 }
 
 /// Tabulates how far below the upper bound it is; no rows where there is none.
@@ -125,8 +114,8 @@ pub(super) fn distances(report: &PathsReport) -> Table {
 
 /// Every form of the upper bound.
 pub(super) fn upper_bounds(report: &PathsReport) -> Table {
-    let bounds = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
-    let forms = each_once(bounds.map(|bound| bound.form.as_str()));
+    let bounds = || report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let forms = each_once(bounds().map(|bound| bound.form.as_str()));
     let rows = forms.iter().map(|form| {
         let entries = report.by_drafts.iter().map(|at| {
             let bound = at.upper_bounds.iter().find(|bound| bound.form == *form);
@@ -134,25 +123,20 @@ pub(super) fn upper_bounds(report: &PathsReport) -> Table {
         });
         Row::new(std::iter::once(Entry::plain(*form)).chain(entries))
     });
-    let all = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
-    let errors = all.map(|bound| &bound.expected_accepted_length);
+    let widest = widest(bounds().map(|bound| &bound.expected_accepted_length));
     let columns = by_paths(report, "made of");
-    Table::new("upper-bounds", "Upper bounds of E[τ]", columns)
-        .rows(rows)
-        .note(widest(errors))
+    let table = Table::new("upper-bounds", "Upper bounds of E[τ]", columns);
+    table.rows(rows).note(widest)
 }
 
 /// Numbers that the log tells twice.
 pub(super) fn checks(report: &PathsReport) -> Table {
-    let columns = head("number | #K | #by the text | #by draft paths | #difference");
-    let rows = report.checks.iter().map(|check| {
-        Row::new([
-            Entry::plain(&check.what),
-            Entry::plain(check.drafts.to_string()),
-            entry(&check.from_text, 3),
-            entry(&check.from_paths, 3),
-            entry(&check.difference, 3),
-        ])
-    });
-    Table::new("checks", "", columns).rows(rows)
+    table! {
+        "checks", "", check in report.checks.iter();
+        "number" => &check.what,
+        "#K" => check.drafts,
+        "#by the text" => entry(&check.from_text, 3),
+        "#by draft paths" => entry(&check.from_paths, 3),
+        "#difference" => entry(&check.difference, 3),
+    }
 }

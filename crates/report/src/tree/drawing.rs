@@ -20,10 +20,9 @@ pub(super) fn figure(tree: &GrownTree) -> Figure {
     let drawn = shown(&tree.drawn.nodes);
     let title = "The best tree".to_owned();
     let left_out = tree.drawn.nodes.len() - drawn.len();
-    let rest = if left_out > 0 {
-        format!(" The {left_out} nodes that are reached least are not drawn.")
-    } else {
-        String::new()
+    let rest = match left_out > 0 {
+        true => format!(" The {left_out} nodes that are reached least are not drawn."),
+        false => String::new(),
     };
     let first = drawn.iter().find(|node| node.path == [0]);
     let alt = format!(
@@ -63,15 +62,9 @@ pub(super) fn in_letters(paths: &[Vec<usize>]) -> Block {
     let mut paths = paths.to_vec();
     paths.sort_unstable();
     let widest = paths.iter().flatten().max().copied().unwrap_or(0) + 1;
-    let mut lines = Vec::new();
-    let wide = widest.to_string().len();
-    limb(
-        &paths,
-        &[],
-        wide,
-        ["root".to_owned(), " ".repeat(4)],
-        &mut lines,
-    );
+    let (mut lines, wide) = (Vec::new(), widest.to_string().len());
+    let root = ["root".to_owned(), " ".repeat(4)];
+    limb(&paths, &[], wide, root, &mut lines);
     match lines.len() <= LEAVES {
         true => Block::Command(lines.join("\n")),
         false => Block::List(levels(&paths)),
@@ -159,11 +152,8 @@ fn draw(nodes: &[&NodeRate]) -> Canvas {
     };
     for level in 1..=depth {
         let at = (MARGIN + LEVEL * (level as f64 - 0.5), HEAD / 2.0);
-        let reached: f64 = nodes
-            .iter()
-            .filter(|node| node.path.len() == level)
-            .map(|node| node.reached)
-            .sum();
+        let here = nodes.iter().filter(|node| node.path.len() == level);
+        let reached: f64 = here.map(|node| node.reached).sum();
         let words = format!("depth {level}: {}", percent(reached));
         canvas.text(&words, at, 10.0, Align::Centre, Ink::Quiet);
     }
@@ -207,6 +197,10 @@ fn places(nodes: &[&NodeRate]) -> BTreeMap<Vec<usize>, (f64, f64)> {
 mod tests {
     use super::*;
 
+    fn paths(text: &str) -> Vec<Vec<usize>> {
+        serde_json::from_str(text).unwrap()
+    }
+
     fn node(path: &[usize], reached: f64) -> NodeRate {
         NodeRate {
             path: path.to_vec(),
@@ -217,14 +211,7 @@ mod tests {
 
     #[test]
     fn a_small_tree_is_drawn_in_letters_and_a_large_one_told() {
-        let paths = [
-            vec![1],
-            vec![0],
-            vec![0, 0],
-            vec![2],
-            vec![0, 1],
-            vec![1, 0],
-        ];
+        let paths = paths("[[1], [0], [0, 0], [2], [0, 1], [1, 0]]");
         let Block::Command(drawn) = in_letters(&paths) else {
             panic!("not drawn")
         };
@@ -236,15 +223,7 @@ mod tests {
 
     #[test]
     fn levels_say_how_many_children_each_node_has() {
-        let paths = [
-            vec![1],
-            vec![0],
-            vec![0, 0],
-            vec![1, 0],
-            vec![0, 1],
-            vec![1, 0, 0],
-        ];
-        let said = levels(&paths);
+        let said = levels(&paths("[[1], [0], [0, 0], [1, 0], [0, 1], [1, 0, 0]]"));
         let wanted = ["root: 2 children", "depth 1: 2 1", "depth 2: 0 0 1"];
         assert_eq!(said, wanted);
         assert!(levels(&[]).is_empty());
@@ -262,8 +241,7 @@ mod tests {
         ];
         let drawn = shown(&nodes);
         let places = places(&drawn);
-        let mut seen: Vec<(u64, u64)> = places
-            .values()
+        let mut seen: Vec<(u64, u64)> = (places.values())
             .map(|(x, y)| (x.to_bits(), y.to_bits()))
             .collect();
         seen.sort_unstable();

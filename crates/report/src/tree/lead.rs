@@ -194,10 +194,8 @@ fn buys(speed: Option<&Estimate>, tokens_per_call: &Estimate) -> String {
 
 /// The difference that decides: of speeds where they are known.
 fn decisive(difference: &TreeDifference) -> &Estimate {
-    difference
-        .speedup
-        .as_ref()
-        .unwrap_or(&difference.tokens_per_call)
+    let speeds = difference.speedup.as_ref();
+    speeds.unwrap_or(&difference.tokens_per_call)
 }
 
 fn points(report: &TreeReport) -> Vec<String> {

@@ -21,7 +21,7 @@ mod tables;
 pub use lead::advised;
 
 use super::replayed;
-use crate::sections::{first_shown, of_table, shown};
+use crate::sections::{first_shown, of_table, section, shown};
 use specgap_base::typed;
 use specgap_core::tree::DraftTree;
 use specgap_page::{Block, Page, Section};
@@ -62,41 +62,32 @@ pub fn page(report: &TreeReport) -> Page {
 fn what_to_set(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
     let named = lead::named(report).and_then(|one| report.trees.get(&one.tree));
-    let picture = named
-        .is_none()
-        .then(|| Block::Figure(drawing::figure(best)));
-    let blocks = picture.into_iter().chain([
+    let picture = named.is_none().then(|| drawing::figure(best));
+    let letters = [
         drawing::in_letters(named.unwrap_or(&best.paths)),
         Block::Details {
             summary: "The tree as engines read it".to_owned(),
             blocks: exports(named.unwrap_or(&best.paths)),
         },
-    ]);
-    Some(shown(
-        "what-to-set",
-        "What to set",
-        "The tree that the verdict names, child by child.",
-        blocks,
-    ))
+    ];
+    let words = "what-to-set | What to set | The tree that the verdict names, child by child.";
+    Some(shown(words, picture).with(letters))
 }
 
 fn by_law(report: &TreeReport) -> Option<Section> {
     let best = report.best.first()?;
-    let picture = lead::named(report).map(|_| Block::Figure(drawing::figure(best)));
-    let table = Block::Table(tables::best(report));
-    Some(Section::new(
-        "best-trees",
-        "The best tree by draft law and verifier",
-        "The best tree of each draft law and verifier, made for half of the prompts.",
-        picture.into_iter().chain([table]),
-    ))
+    let picture = lead::named(report).map(|_| drawing::figure(best));
+    let section = section(
+        "best-trees | The best tree by draft law and verifier | The best tree of each draft law and \
+         verifier, made for half of the prompts.",
+        picture,
+    );
+    Some(section.with([tables::best(report)]))
 }
 
 fn by_budget(report: &TreeReport) -> Option<Section> {
     of_table(
-        "by-budget",
-        "What a larger tree buys",
-        "The best tree of each number of tokens.",
+        "by-budget | What a larger tree buys | The best tree of each number of tokens.",
         report.best.first().map(tables::by_budget),
     )
 }
@@ -113,108 +104,89 @@ pub fn as_engines_read(paths: &[Vec<usize>]) -> serde_json::Result<[String; 2]> 
 fn exports(paths: &[Vec<usize>]) -> Vec<Block> {
     let [eagle, sequoia] = as_engines_read(paths).unwrap_or_default();
     vec![
-        Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
+        Block::paragraph("EAGLE's and Medusa's list of paths:"),
         Block::Command(eagle),
-        Block::Paragraph("Sequoia's growmap:".to_owned()),
+        Block::paragraph("Sequoia's growmap:"),
         Block::Command(sequoia),
     ]
 }
 
 fn trees(report: &TreeReport) -> Section {
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "E[τ] is an average over all positions. Rounds of a decoder start where rounds ended, so \
          that tokens per call is what it sees: replayed from each text's first token. “If \
-         independent” is what mean rates alone would predict for the same tree."
-            .to_owned(),
+         independent” is what mean rates alone would predict for the same tree.",
     );
-    let tables = tables::results(report).into_iter().map(Block::Table);
-    Section::new(
-        "trees",
-        "Trees",
-        "Every tree with every draft law and verifier that it fits, over all prompts.",
-        std::iter::once(how).chain(tables),
+    section(
+        "trees | Trees | Every tree with every draft law and verifier that it fits, over all prompts.",
+        [how],
     )
+    .with(tables::results(report))
 }
 
 fn equal_nodes(report: &TreeReport) -> Option<Section> {
-    if report.equal_nodes.is_empty() {
-        return None;
-    }
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "A stratum of the draft is drafted once at every node, and how often each is accepted can be \
          estimated before a text: by depth, number of children and slot, on half of the prompts. The \
-         tree of largest E[τ] at these rates has larger subtrees below slots that are accepted more."
-            .to_owned(),
+         tree of largest E[τ] at these rates has larger subtrees below slots that are accepted more.",
     );
-    let tables = tables::equal_nodes(report).into_iter().map(Block::Table);
-    Some(Section::new(
-        "equal-nodes",
-        "Stratified drafts by slot",
-        "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
-             tokens, on the prompts that chose none of them.",
-        std::iter::once(how).chain(tables),
-    ))
+    let section = section(
+        "equal-nodes | Stratified drafts by slot | The best tree of stratified drafts beside trees of \
+         Sequoia and EAGLE with as many tokens, on the prompts that chose none of them.",
+        [how],
+    );
+    (!report.equal_nodes.is_empty()).then(|| section.with(tables::equal_nodes(report)))
 }
 
 fn deterministic(report: &TreeReport) -> Option<Section> {
-    let table = tables::dynamic(report)?;
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "A deterministic tree has no drawn tokens: the target draws its own, and the round follows \
          it as long as it is in the tree. Static ones have the draft's most probable tokens as \
          children, the same shape everywhere (Medusa, EAGLE-1): they stand above as \
          law “top” with “exact-match”. Dynamic ones have, at each start, every node whose product of q \
          reaches a threshold: EAGLE-2's and OPT-Tree's choice with a limit on the product in place \
-         of one on the number of nodes, which a log of text cannot follow."
-            .to_owned(),
+         of one on the number of nodes, which a log of text cannot follow.",
     );
-    Some(Section::new(
-        "dynamic",
-        "Deterministic trees that follow the text",
-        "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
-        [how, Block::Table(table)],
-    ))
+    let section = section(
+        "dynamic | Deterministic trees that follow the text | What a tree accepts that is wide where \
+         the draft is unsure and deep where it is sure.",
+        [how],
+    );
+    Some(section.with([tables::dynamic(report)?]))
 }
 
 fn slot_values(report: &TreeReport) -> Option<Section> {
-    let table = tables::slot_values(report)?;
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "Accepting a child is worth 1 and what is accepted below it. So the rule that accepts most at \
-         a node need not be the one that its tree wants: value counts children by what they lead to."
-            .to_owned(),
+         a node need not be the one that its tree wants: value counts children by what they lead to.",
     );
-    Some(shown(
-        "slot-values",
-        "Accepting most is not worth most",
-        "What each verifier makes of a root whose children are worth different amounts.",
-        [how, Block::Table(table)],
-    ))
+    let section = shown(
+        "slot-values | Accepting most is not worth most | What each verifier makes of a root whose \
+         children are worth different amounts.",
+        [how],
+    );
+    Some(section.with([tables::slot_values(report)?]))
 }
 
 fn independence(report: &TreeReport) -> Option<Section> {
     if report.independence.is_empty() {
         return None;
     }
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "Sequoia's program takes depths for independent: one vector of rates for all of them. Text \
          is easy or hard for stretches, so that what is accepted at one position tells of the \
-         next. A deep tree is then worth more, and a wide one less, than such a vector says."
-            .to_owned(),
+         next. A deep tree is then worth more, and a wide one less, than such a vector says.",
     );
-    let mut blocks = vec![how, Block::Table(tables::independence(report))];
-    blocks.extend(tables::sequoia(report).map(Block::Table));
-    Some(Section::new(
-        "independence",
-        "Are depths independent?",
-        "Neighbouring positions, and what a prediction that takes them for independent is worth.",
-        blocks,
-    ))
+    let section = section(
+        "independence | Are depths independent? | Neighbouring positions, and what a prediction that \
+         takes them for independent is worth.",
+        [how],
+    );
+    let tables = [Some(tables::independence(report)), tables::sequoia(report)];
+    Some(section.with(tables.into_iter().flatten()))
 }
 
 fn left_out(report: &TreeReport) -> Section {
-    Section::new(
-        "left-out",
-        "Left out",
-        "What is not here, and why.",
-        [Block::List(report.left_out.clone())],
-    )
+    let list = Block::List(report.left_out.clone());
+    section("left-out | Left out | What is not here, and why.", [list])
 }

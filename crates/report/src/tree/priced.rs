@@ -1,29 +1,27 @@
 //! Trees at one price for all nodes.
 
-use crate::columns::{head, head_if};
+use crate::columns::table;
 use crate::length::numbers::{decimals, entry, maybe, plus_minus};
 use crate::sections::shown;
-use specgap_page::table::{Entry, Row, Table};
+use specgap_page::table::Table;
 use specgap_page::{Block, Section};
 use specgap_replay::replay::{AtPrice, PricedBy, PricedTrees, TreeReport};
 
 pub(super) fn section(report: &TreeReport) -> Option<Section> {
     let priced = report.priced.as_ref()?;
-    let how = Block::Paragraph(
+    let how = Block::paragraph(
         "A node gets the children that bring most: each counts its chance to be accepted, by what the \
          draft's rows on the way to it say, less the price, and what lies ahead of it. A drafter takes \
          best-tree.price.json and specgap.rules.children; which node is next does not matter, as long \
-         as none is dropped."
-            .to_owned(),
+         as none is dropped.",
     );
     let what = what_to_do(priced).map(Block::Paragraph);
-    let blocks = what.into_iter().chain([how, Block::Table(table(priced))]);
-    Some(shown(
-        "one-price",
-        "One price for all nodes",
-        "Trees of stratified drafts that are wide and deep where the draft's rows say it pays.",
-        blocks,
-    ))
+    let section = shown(
+        "one-price | One price for all nodes | Trees of stratified drafts that are wide and deep where \
+         the draft's rows say it pays.",
+        what,
+    );
+    Some(section.with([how]).with([table(priced)]))
 }
 
 /// The trees at the price that a drafter reads, with the rule that makes most of them.
@@ -59,49 +57,33 @@ fn what_to_do(priced: &PricedTrees) -> Option<String> {
 }
 
 fn table(priced: &PricedTrees) -> Table {
+    let prices = || priced.at.iter().enumerate();
+    let all = || {
+        prices().flat_map(|(place, at)| (0..).zip(&at.by).map(move |(n, by)| (place, n, at, by)))
+    };
     let timed = priced.at.iter().any(|at| at.speedup.is_some());
     let has_most = (priced.at.iter()).any(|at| at.most_accepted_length.is_some());
-    let columns = [
-        head("verifier | #E[τ]"),
-        head_if(has_most, "#any rule at most"),
-        head("#tokens per call | #more than one shape | #more than sequoia | #more than likeliest"),
-        head_if(timed, "#speed-up"),
-    ]
-    .concat();
-    let mut table = Table::new("one-price", "One price beside other trees", columns);
-    for at in &priced.at {
-        let is_chosen = at.price.total_cmp(&priced.price.price).is_eq();
-        let rows = at.by.iter().enumerate().map(|(index, by)| {
-            let more = |name: &str| {
-                let other = by.beside.iter().find(|other| other.trees == name);
-                maybe(other.map(|other| &other.more), 3)
-            };
-            let mut entries = vec![
-                Entry::plain(&by.verifier),
-                maybe(by.expected_accepted_length.as_ref(), 3),
-            ];
-            entries.extend(has_most.then(|| maybe(at.most_accepted_length.as_ref(), 3)));
-            entries.extend([
-                entry(&by.tokens_per_call, 3),
-                more("one shape"),
-                more("sequoia"),
-                more("likeliest"),
-            ]);
-            let speed = at.speedup.as_ref().filter(|_| index == 0);
-            entries.extend(timed.then(|| maybe(speed, 2)));
-            entries
-                .iter_mut()
-                .for_each(|entry| entry.strong = is_chosen);
-            Row::new(entries)
-        });
-        let title = format!(
-            "price {}: {} draft tokens a call",
-            decimals(at.price, 4),
-            plus_minus(&at.nodes, 1)
-        );
-        table.group(title, rows.collect(), true);
-    }
-    table.note(format!(
+    let is_chosen = |at: &AtPrice| at.price.total_cmp(&priced.price.price).is_eq();
+    let more = |by: &PricedBy, name: &str| {
+        let other = by.beside.iter().find(|other| other.trees == name);
+        maybe(other.map(|other| &other.more), 3)
+    };
+    let rows = table! {
+        "one-price", "One price beside other trees", (_, n, at, by) in all(), bold is_chosen(at);
+        "verifier" => &by.verifier,
+        "#E[τ]" => maybe(by.expected_accepted_length.as_ref(), 3),
+        "#any rule at most" if has_most => maybe(at.most_accepted_length.as_ref(), 3),
+        "#tokens per call" => entry(&by.tokens_per_call, 3),
+        "#more than one shape" => more(by, "one shape"),
+        "#more than sequoia" => more(by, "sequoia"),
+        "#more than likeliest" => more(by, "likeliest"),
+        "#speed-up" if timed => maybe(at.speedup.as_ref().filter(|_| n == 0), 2),
+    };
+    let titles = all().map(|(place, _, at, _)| {
+        let (price, nodes) = (decimals(at.price, 4), plus_minus(&at.nodes, 1));
+        (place, format!("price {price}: {nodes} draft tokens a call"))
+    });
+    rows.grouped(titles, true).note(format!(
         "Fitted on {} prompts, measured on the {} others, paired by prompt, with 95% intervals. All have \
          as many draft tokens in the mean: of one shape and Sequoia's two sizes in turn; likeliest: \
          every token whose product of q reaches a threshold that is fitted as the price is. Draft \

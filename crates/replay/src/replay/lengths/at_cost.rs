@@ -1,44 +1,45 @@
 //! What is best at a cost.
 
+use super::super::measured::within;
 use super::super::timings::Timings;
 use super::coins::{TextCoins, Unlisted};
 use super::data::{AtCost, Bound, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
 use super::measure::Measurement;
-use super::outcome::{Half, Played, Way};
+use super::outcome::{Group, Played, Way};
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
-use specgap_statistics::{Clustered, Estimate};
+use specgap_statistics::Clustered;
 
 /// What is quickest on half of the prompts.
-pub(super) struct Best {
+pub(super) struct Best<'a> {
     policy: Policy,
     /// Its speed there, which flatters it.
     flattered: f64,
     /// The others, of which there are some.
-    reports: Half,
+    reports: Group<'a>,
 }
 
 impl Measurement<'_> {
     /// The policy of a family that is quickest on half of the prompts.
-    pub(super) fn best(
+    pub(super) fn best<'a>(
         &self,
         family: &str,
         way: Way,
-        played: &[Played],
+        played: &'a [Played],
         timings: &Timings,
-    ) -> Option<Best> {
+    ) -> Option<Best<'a>> {
         let of_family = played.iter().filter(|one| {
             one.way == way && one.policy.family.name == family && one.known.is_whole()
         });
         let speeds = of_family.filter_map(|one| {
-            let half = Half::new(&one.outcomes, &self.tokens, 0);
-            Some((half.group().speed(timings)?.mean, one))
+            let half = Group::half(&one.outcomes, &self.tokens, 0);
+            Some((half.speed(timings)?.mean, one))
         });
         let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
         let (flattered, one) = best?;
-        let reports = Half::new(&one.outcomes, &self.tokens, 1);
-        (!reports.tokens.is_empty()).then_some(Best {
+        let reports = Group::half(&one.outcomes, &self.tokens, 1);
+        (reports.prompts() > 0).then_some(Best {
             policy: one.policy,
             flattered,
             reports,
@@ -46,14 +47,14 @@ impl Measurement<'_> {
     }
 
     /// A fixed length that is best, reported on the prompts that did not choose it.
-    pub(super) fn chosen(&self, way: Way, best: &Best, timings: &Timings) -> Option<Chosen> {
-        let reported_on = best.reports.tokens.len();
+    pub(super) fn chosen(&self, way: Way, best: &Best<'_>, timings: &Timings) -> Option<Chosen> {
+        let reported_on = best.reports.prompts();
         // Speeds of fixed lengths rise as a token is accepted more often.
         let is_bounded = self.is_open(way.0) && way.1 == ChainRule::TOKEN;
         let end = |unlisted| {
             let played = self.played(best.policy, way, unlisted);
-            let reports = Half::new(&played.outcomes, &self.tokens, 1);
-            Some(reports.group().speed(timings)?.mean)
+            let reports = Group::half(&played.outcomes, &self.tokens, 1);
+            Some(reports.speed(timings)?.mean)
         };
         let ends = || Some([end(Unlisted::Rejected)?, end(Unlisted::Accepted)?]);
         Some(Chosen {
@@ -63,10 +64,10 @@ impl Measurement<'_> {
             chosen_on: self.texts.clusters - reported_on,
             speedup_where_chosen: best.flattered,
             reported_on,
-            speedup: Estimate {
-                truncation: is_bounded.then(ends).flatten(),
-                ..best.reports.group().speed(timings)?
-            },
+            speedup: within(
+                best.reports.speed(timings)?,
+                is_bounded.then(ends).flatten(),
+            ),
         })
     }
 
@@ -103,7 +104,7 @@ impl Measurement<'_> {
                 continue;
             };
             let fixed = self.chosen(way, &best, timings)?;
-            let fixed_pairs = best.reports.group().times(timings, false)?.pairs;
+            let fixed_pairs = best.reports.times(timings, false)?.pairs;
             for (other, others) in chosen.iter().zip(&before) {
                 let both = fixed_pairs.iter().copied().zip(others.iter().copied());
                 let bounds = ends(&fixed)
@@ -117,10 +118,7 @@ impl Measurement<'_> {
                     over_drafts: other.drafts,
                     over_verifier: other.verifier.clone(),
                     over_parameter: other.parameter,
-                    speedup: Estimate {
-                        truncation: bounds,
-                        ..Clustered::difference(both).estimate()
-                    },
+                    speedup: within(Clustered::difference(both).estimate(), bounds),
                 });
             }
             before.push(fixed_pairs.clone());
@@ -131,7 +129,7 @@ impl Measurement<'_> {
                 let Some(best) = self.best(family.name, way, played, timings) else {
                     continue;
                 };
-                let Some(times) = best.reports.group().times(timings, false) else {
+                let Some(times) = best.reports.times(timings, false) else {
                     continue;
                 };
                 let beside = times.pairs.iter().copied();

@@ -1,5 +1,6 @@
 //! What no policy can pass.
 
+use super::super::measured::within;
 use super::super::position::TextPosition;
 use super::super::timings::Timings;
 use super::coins::{TextCoins, Unlisted, coins};
@@ -50,10 +51,9 @@ impl Measurement<'_> {
             for text in &self.texts.texts {
                 let tokens = text.ratios.len() as f64;
                 // Every token comes of a draft step or of a call; calls are the dearer as a rule.
-                let calls = if call >= draft {
-                    calls(&coins(text, Drafts::Sampled, unlisted))
-                } else {
-                    tokens
+                let calls = match call >= draft {
+                    true => calls(&coins(text, Drafts::Sampled, unlisted)),
+                    false => tokens,
                 };
                 let cluster = &mut clusters[text.cluster];
                 cluster.0 += timings.target_step.seconds * tokens;
@@ -62,11 +62,8 @@ impl Measurement<'_> {
             Clustered::new(clusters.into_iter()).estimate()
         };
         let mean = |unlisted| at(unlisted).mean;
-        Estimate {
-            truncation: (self.are_open)
-                .then(|| [mean(Unlisted::Rejected), mean(Unlisted::Accepted)]),
-            ..at(Unlisted::Whole)
-        }
+        let ends = || [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
+        within(at(Unlisted::Whole), self.are_open.then(ends))
     }
 
     fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
@@ -89,10 +86,7 @@ impl Measurement<'_> {
             replay_each(verifier, &coins, &plans).unwrap_or_default()
         });
         let bounds = timings.iter().zip(&outcomes).map(|(timings, outcomes)| {
-            let group = Group {
-                outcomes,
-                tokens: &self.tokens,
-            };
+            let group = Group::all(outcomes, &self.tokens);
             Bound {
                 verifier: verifier.as_str().to_owned(),
                 verification_rate: group.verification_rate(),

@@ -1,5 +1,6 @@
 //! Drafts depth by depth, where their rows depend on where a round begins.
 
+use super::super::measured::within;
 use super::super::position::TextPosition;
 use super::super::read::Text;
 use super::coins::{Unlisted, coins};
@@ -78,10 +79,7 @@ impl Measurement<'_> {
                 Some([low, high]) => Some([with(low)?.mean, with(high)?.mean]),
                 None => None,
             };
-            Some(Estimate {
-                truncation,
-                ..with(whole)?
-            })
+            Some(within(with(whole)?, truncation))
         };
         let joint = quotient(|sums| sums.joint, |sums| sums.starts)?;
         let before = quotient(|sums| sums.before, |sums| sums.starts)?;
@@ -93,8 +91,7 @@ impl Measurement<'_> {
         }
         Some(AtDepth {
             depth,
-            starts: whole
-                .iter()
+            starts: (whole.iter())
                 .map(|sums| sums[depth - 1].starts as usize)
                 .sum(),
             marginal: quotient(|sums| sums.alone, |sums| sums.starts)?,

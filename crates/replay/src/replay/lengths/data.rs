@@ -271,10 +271,9 @@ pub enum Parameter {
 impl Parameter {
     /// That of a policy.
     pub(super) fn of(policy: Policy) -> Self {
-        if policy.family.counts {
-            Self::Count(policy.parameter as u64)
-        } else {
-            Self::Threshold(policy.parameter)
+        match policy.family.counts {
+            true => Self::Count(policy.parameter as u64),
+            false => Self::Threshold(policy.parameter),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::super::timings::Timings;
 use super::coins::{Unlisted, ratios};
-use super::data::{AtGroupLength, ByGroup, EqualWeights, GroupApart, OfGroup};
+use super::data::{AtGroupLength, ByGroup, Chosen, EqualWeights, GroupApart, OfGroup};
 use super::drafts::Drafts;
 use super::measure::Measurement;
-use super::outcome::{Group, Half, Outcome, Played, Way};
+use super::outcome::{Group, Played, Way};
 use super::policy::Policy;
 use super::settings::LengthSettings;
 use specgap_core::rounds::floats::oracle_calls;
@@ -56,11 +56,7 @@ impl Measurement<'_> {
             .collect();
         Some(ByGroup {
             cost_ratio: timings.draft_cost(),
-            ungrouped: total
-                .group_of
-                .iter()
-                .filter(|group| group.is_none())
-                .count(),
+            ungrouped: total.group_of.iter().filter(|one| one.is_none()).count(),
             equal_weights: equal_weights(&groups),
             apart: apart(&total, &groups, timings),
             total: total.of,
@@ -113,11 +109,6 @@ impl Measurement<'_> {
     }
 }
 
-/// Tokens by calls, as a ratio of sums over prompts.
-fn per_call(outcomes: &[Outcome], tokens: &[f64]) -> Clustered {
-    Group { outcomes, tokens }.ratio(|outcome, tokens| (tokens, outcome.calls))
-}
-
 fn equal_weights(groups: &[(usize, Measured)]) -> Vec<EqualWeights> {
     let Some((_, first)) = groups.first() else {
         return Vec::new();
@@ -125,7 +116,7 @@ fn equal_weights(groups: &[(usize, Measured)]) -> Vec<EqualWeights> {
     let each = first.played.iter().enumerate().map(|(at, one)| {
         let of = |(_, group): &(usize, Measured)| {
             let played = group.played.get(at)?;
-            Some(per_call(&played.outcomes, &group.tokens))
+            Some(Group::all(&played.outcomes, &group.tokens).per_call())
         };
         let ratios: Vec<Clustered> = groups.iter().filter_map(of).collect();
         EqualWeights {
@@ -155,23 +146,16 @@ fn apart(total: &Measured, groups: &[(usize, Measured)], timings: &Timings) -> V
         };
         for (group, measured) in groups {
             let side = |own: bool| {
-                let which = |at: &usize| match total.group_of.get(*at).copied().flatten() {
-                    Some(other) => (other == *group) == own,
-                    None => false,
+                let which = |at: usize| {
+                    let other = total.group_of.get(at).copied().flatten();
+                    other.is_some_and(|other| (other == *group) == own)
                 };
-                let places: Vec<usize> = (0..total.tokens.len()).filter(which).collect();
-                let outcomes: Vec<Outcome> = (places.iter())
-                    .map(|&at| all.outcomes[at].clone())
-                    .collect();
-                let tokens: Vec<f64> = places.iter().map(|&at| total.tokens[at]).collect();
-                per_call(&outcomes, &tokens)
+                Group::of(&all.outcomes, &total.tokens, which).per_call()
             };
             let difference = side(true).minus_among(&side(false), groups.len());
-            let own = measured.of.chosen.iter();
-            let own = own
-                .filter(|one| one.drafts == best.drafts && one.verifier == best.verifier)
-                .map(|one| one.parameter)
-                .next();
+            let same = |one: &&Chosen| one.drafts == best.drafts && one.verifier == best.verifier;
+            let own = measured.of.chosen.iter().find(same);
+            let own = own.map(|one| one.parameter);
             let played = |length: u64| measured.played.iter().find(|one| is_of(one, length));
             let gain = own.filter(|&own| own != best.parameter).and_then(|own| {
                 let both = [played(own)?, played(best.parameter)?];
@@ -201,8 +185,8 @@ fn gain(
     comparisons: usize,
 ) -> Option<Estimate> {
     let [own, all] = played.map(|one| {
-        let half = Half::new(&one.outcomes, tokens, 1);
-        Some(half.group().times(timings, false)?.pairs)
+        let half = Group::half(&one.outcomes, tokens, 1);
+        Some(half.times(timings, false)?.pairs)
     });
     let pairs = own?.into_iter().zip(all?);
     Some(Clustered::difference(pairs).estimate_among(comparisons))

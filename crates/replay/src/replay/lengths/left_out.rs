@@ -174,13 +174,10 @@ impl Measurement<'_> {
             (!names.is_empty()).then(|| names.join(", "))
         };
         let cut = match self.settings.draft_cuts.keep_all() {
-            false => Some(
-                self.settings
-                    .draft_cuts
-                    .options()
-                    .trim_start()
-                    .replace("--", "--draft-"),
-            ),
+            false => {
+                let options = self.settings.draft_cuts.options();
+                Some(options.trim_start().replace("--", "--draft-"))
+            }
             true => (!self.texts.served.keep_all())
                 .then(|| self.texts.served.in_words(&[self.texts.temperature])),
         };
@@ -211,8 +208,7 @@ impl Measurement<'_> {
                 }
             }
         } else {
-            let lists: BTreeSet<&str> = played
-                .iter()
+            let lists: BTreeSet<&str> = (played.iter())
                 .filter(|one| one.known == Known::AtLeast)
                 .filter_map(|one| Some(one.policy.family.list?.tensor()))
                 .collect();
@@ -334,9 +330,7 @@ impl Measurement<'_> {
             );
         }
         if let Some(most) = timings.and_then(Timings::most_drafts) {
-            let longer: Vec<String> = self
-                .lengths()
-                .into_iter()
+            let longer: Vec<String> = (self.lengths().into_iter())
                 .filter(|&length| length > most)
                 .map(|length| length.to_string())
                 .collect();

@@ -2,7 +2,7 @@
 
 use super::super::ReplayError;
 use super::super::advice::length_changes;
-use super::super::measured::{MeasuredTexts, add_each, measured, with_files};
+use super::super::measured::{MeasuredTexts, add_each, ratio, read_measured, within};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
 use super::super::read::{Reading, Text, Texts};
@@ -59,15 +59,13 @@ pub fn measure_lengths(
         draft_cuts: cuts,
         ..settings.clone()
     };
-    let (texts, files) = with_files(logs, || {
-        let asked = Reading {
-            cuts,
-            rollouts: cuts.keep_all(),
-            parts: settings.parts.clone(),
-            ..Reading::default()
-        };
-        Texts::read_parts(logs, settings.temperature, progress, &asked)
-    })?;
+    let asked = Reading {
+        cuts,
+        rollouts: cuts.keep_all(),
+        parts: settings.parts.clone(),
+        ..Reading::default()
+    };
+    let (texts, of) = read_measured(logs, settings.temperature, &asked, command, progress)?;
     let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
@@ -78,7 +76,7 @@ pub fn measure_lengths(
     if settings.greedy_block && !texts.is_by_depth() {
         measurement.greedy_block = greedy_block_calls(logs, &texts, &lengths)?;
     }
-    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    let mut report = measurement.report(logs, of);
     report.engine = report.of.engine(settings.engine);
     report.advice = length_changes(&report);
     if !cuts.keep_all() || !texts.served.keep_all() {
@@ -366,12 +364,9 @@ impl<'a> Measurement<'a> {
     fn outcome(&self, text: &Text, along: &AlongText, replay: Replay<f64>) -> (Outcome, Known) {
         let policy = along.policy();
         let mut known = self.known(policy);
-        let unused = |stopped: f64| {
-            if policy.stops_before_drawing() {
-                stopped
-            } else {
-                0.0
-            }
+        let unused = |stopped: f64| match policy.stops_before_drawing() {
+            true => stopped,
+            false => 0.0,
         };
         let mut outcome = Outcome {
             calls: replay.calls,
@@ -386,9 +381,7 @@ impl<'a> Measurement<'a> {
                 };
             }
             Known::FromRollouts | Known::Between => {
-                let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = text
-                    .rollouts
-                    .iter()
+                let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = (text.rollouts.iter())
                     .filter(|rollout| replay.starts.get(rollout.start) > Some(&0.0))
                     .map(|rollout| (rollout.start, along.drafted_on(rollout)))
                     .collect();
@@ -396,8 +389,7 @@ impl<'a> Measurement<'a> {
                     known = Known::Between;
                 }
                 let [least, most] = [0, 1].map(|end| {
-                    let on = on
-                        .iter()
+                    let on = (on.iter())
                         .map(|&(start, drafted)| (start, drafted.unwrap_or_else(|ends| ends[end])));
                     let starts = &replay.starts;
                     let found =
@@ -446,10 +438,7 @@ impl<'a> Measurement<'a> {
             let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
             [ends[0].min(ends[1]), ends[0].max(ends[1])]
         });
-        Estimate {
-            truncation: bounds,
-            ..self.rate(|text| of(text, Unlisted::Whole))
-        }
+        within(self.rate(|text| of(text, Unlisted::Whole)), bounds)
     }
 
     fn results(&self, ways: &[Way], played: &[Played]) -> Vec<PolicyResult> {
@@ -527,10 +516,7 @@ impl<'a> Measurement<'a> {
                 let truncation = ends.as_ref().and_then(|[low, high]| {
                     Some([clustered(low, length)?.mean, clustered(high, length)?.mean])
                 });
-                Some(Estimate {
-                    truncation,
-                    ..estimate
-                })
+                Some(within(estimate, truncation))
             })
             .collect()
     }
@@ -562,10 +548,7 @@ impl<'a> Measurement<'a> {
         let Some(played) = played.filter(|_| is_told) else {
             return result;
         };
-        let group = Group {
-            outcomes: &played.outcomes,
-            tokens: &self.tokens,
-        };
+        let group = Group::all(&played.outcomes, &self.tokens);
         result.tokens_per_call = Some(group.tokens_per_call());
         result.verification_rate = Some(group.verification_rate());
         let timings = self.settings.timings.as_ref();
@@ -595,10 +578,8 @@ impl<'a> Measurement<'a> {
     fn bound(&self, result: &mut PolicyResult, policy: Policy, way: Way) {
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
             .map(|unlisted| self.played(policy, way, unlisted).outcomes);
-        let groups = ends.each_ref().map(|outcomes| Group {
-            outcomes,
-            tokens: &self.tokens,
-        });
+        let groups = ends.each_ref();
+        let groups = groups.map(|outcomes| Group::all(outcomes, &self.tokens));
         let put = |estimate: &mut Option<Estimate>, values: [Option<f64>; 2]| {
             if let (Some(estimate), [Some(one), Some(other)]) = (estimate, values) {
                 estimate.truncation = Some([one.min(other), one.max(other)]);
@@ -634,8 +615,7 @@ pub(super) fn over_starts(
         sums[cluster].0 += sum;
         sums[cluster].1 += starts;
     }
-    sums.retain(|&(_, starts)| starts > 0.0);
-    (!sums.is_empty()).then(|| Clustered::new(sums.iter().copied()).estimate())
+    ratio(sums.into_iter())
 }
 
 /// Marks policies that no other one of the same verifier passes in calls and discards both.

@@ -77,46 +77,46 @@ pub(super) struct Played {
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// Half of the prompts.
-pub(super) struct Half {
-    pub(super) outcomes: Vec<Outcome>,
-    pub(super) tokens: Vec<f64>,
-}
+/// Rounds of some prompts, each with its tokens: all estimates are ratios of sums over them.
+pub(super) struct Group<'a>(Vec<(&'a Outcome, f64)>);
 
-impl Half {
-    pub(super) fn new(outcomes: &[Outcome], tokens: &[f64], half: usize) -> Self {
-        let prompts = || (0..tokens.len()).filter(move |&prompt| half_of(prompt) == half);
-        Self {
-            outcomes: prompts()
-                .filter_map(|at| outcomes.get(at).cloned())
-                .collect(),
-            tokens: prompts().filter_map(|at| tokens.get(at).copied()).collect(),
-        }
+impl<'a> Group<'a> {
+    /// Those that are asked for by their place among all.
+    pub(super) fn of(
+        outcomes: &'a [Outcome],
+        tokens: &[f64],
+        is_asked: impl Fn(usize) -> bool,
+    ) -> Self {
+        let prompts = outcomes.iter().zip(tokens.iter().copied()).enumerate();
+        let asked = prompts.filter(|(place, _)| is_asked(*place));
+        Self(asked.map(|(_, prompt)| prompt).collect())
     }
 
-    pub(super) fn group(&self) -> Group<'_> {
-        Group {
-            outcomes: &self.outcomes,
-            tokens: &self.tokens,
-        }
+    pub(super) fn all(outcomes: &'a [Outcome], tokens: &[f64]) -> Self {
+        Self::of(outcomes, tokens, |_| true)
     }
-}
 
-/// Rounds of some prompts: all estimates are ratios of sums over them.
-pub(super) struct Group<'a> {
-    pub(super) outcomes: &'a [Outcome],
-    pub(super) tokens: &'a [f64],
-}
+    /// Half of all.
+    pub(super) fn half(outcomes: &'a [Outcome], tokens: &[f64], half: usize) -> Self {
+        Self::of(outcomes, tokens, |prompt| half_of(prompt) == half)
+    }
 
-impl Group<'_> {
-    pub(super) fn ratio(&self, of: impl Fn(&Outcome, f64) -> (f64, f64) + Clone) -> Clustered {
-        let prompts = self.outcomes.iter().zip(self.tokens);
-        Clustered::new(prompts.map(|(outcome, &tokens)| of(outcome, tokens)))
+    /// How many there are.
+    pub(super) fn prompts(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn ratio(&self, of: impl Fn(&Outcome, f64) -> (f64, f64)) -> Clustered {
+        Clustered::new(self.0.iter().map(|&(outcome, tokens)| of(outcome, tokens)))
+    }
+
+    /// Tokens by calls.
+    pub(super) fn per_call(&self) -> Clustered {
+        self.ratio(|outcome, tokens| (tokens, outcome.calls))
     }
 
     pub(super) fn tokens_per_call(&self) -> Estimate {
-        self.ratio(|outcome, tokens| (tokens, outcome.calls))
-            .estimate()
+        self.per_call().estimate()
     }
 
     pub(super) fn verification_rate(&self) -> Estimate {
@@ -146,10 +146,9 @@ impl Group<'_> {
 
     /// Times of every prompt. With `at_least`, numbers of drafts are lower bounds.
     pub(super) fn times(&self, timings: &Timings, at_least: bool) -> Option<Times> {
-        let prompts = self.outcomes.iter().zip(self.tokens);
-        let steps = prompts.map(|(Outcome { least, .. }, &tokens)| {
-            let Steps { rounds, unused } = least;
-            (tokens, rounds, *unused)
+        let steps = self.0.iter().map(|(outcome, tokens)| {
+            let Steps { rounds, unused } = &outcome.least;
+            (*tokens, rounds, *unused)
         });
         timings.times(steps, at_least)
     }
@@ -158,8 +157,8 @@ impl Group<'_> {
     pub(super) fn break_even(&self, timings: Option<&Timings>) -> Option<Estimate> {
         let flat = Timings::cost_ratio(1.0).ok()?;
         let timings = timings.unwrap_or(&flat);
-        let mut pairs = Vec::with_capacity(self.tokens.len());
-        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
+        let mut pairs = Vec::with_capacity(self.0.len());
+        for (outcome, tokens) in &self.0 {
             let drafted = outcome.least.drafts();
             let others = timings.total(&outcome.least.rounds, -drafted, false)?;
             pairs.push((

@@ -196,8 +196,7 @@ impl Family {
     /// # Errors
     /// Lists the names.
     pub fn named(name: &str) -> Result<&'static Self, String> {
-        FAMILIES
-            .iter()
+        (FAMILIES.iter())
             .find(|family| family.name == name)
             .ok_or_else(|| {
                 let all: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
@@ -436,8 +435,7 @@ mod tests {
 
     /// What is drafted from the first of some places, of which `most` may be.
     fn drafted(policy: &str, places: &[TextPosition], most: usize) -> Drafted {
-        let places: Vec<_> = places
-            .iter()
+        let places: Vec<_> = (places.iter())
             .chain(&[TextPosition::default(); 9])
             .copied()
             .collect();

@@ -1,5 +1,6 @@
 //! How far rounds of a fixed length get where they start: what other tools take as a profile.
 
+use super::super::measured::within;
 use super::super::moments::reached;
 use super::super::read::Text;
 use super::coins::{TextCoins, Unlisted, coins};
@@ -87,9 +88,11 @@ impl Measurement<'_> {
     fn curve(&self, way: Way, here: &AtLength) -> Option<Curve> {
         let length = here.length;
         let bounds = self.is_open(way.0).then(|| self.bounds_at(way, length));
-        let within = |estimate: Estimate, at: usize| Estimate {
-            truncation: bounds.as_ref().and_then(|all| all.get(at).copied()),
-            ..estimate
+        let within = |estimate: Estimate, at: usize| {
+            within(
+                estimate,
+                bounds.as_ref().and_then(|all| all.get(at).copied()),
+            )
         };
         let mut marginal = Vec::with_capacity(length);
         for i in 0..length {

@@ -168,7 +168,7 @@ mod tests {
     use super::super::contexts::Contexts;
     use super::super::measure::{Asked, rules};
     use super::*;
-    use crate::replay::read::Texts;
+    use crate::replay::read::{Reading, Texts};
     use specgap_log::log::Log;
     use specgap_number::distribution::Rows;
     use specgap_row::Workspace;
@@ -186,7 +186,7 @@ mod tests {
         let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| {
             asked.ask(scan, rows, token)
         };
-        let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
+        let texts = Texts::read_with(&logs, None, &Reading::asking(&question), &|_| {}).unwrap();
         let rules = rules();
         let of = |name: &str| rules.iter().position(|one| one.as_str() == name).unwrap();
         let (mut seen, mut fewer) = (0, 0);

@@ -214,16 +214,11 @@ mod tests {
 
     /// p/q of a block's prefixes, and q/p; 0 stands for a quotient by 0, which is not used.
     fn quotients(tree: &TokenTree<Rational>, block: usize) -> (Fractions, Fractions) {
-        let over = |a: &Rational, b: &Rational| {
-            if b.is_nil() {
-                Rational::zero()
-            } else {
-                a.over(b)
-            }
+        let over = |a: &Rational, b: &Rational| match b.is_nil() {
+            true => Rational::zero(),
+            false => a.over(b),
         };
-        let pairs = prefixes(tree, block)
-            .into_iter()
-            .map(|node| pair(tree, node));
+        let pairs = (prefixes(tree, block).into_iter()).map(|node| pair(tree, node));
         pairs.map(|(p, q)| (over(&p, &q), over(&q, &p))).unzip()
     }
 
@@ -231,10 +226,9 @@ mod tests {
     fn steps(joint: &[Rational]) -> Fractions {
         let mut before = Rational::one();
         let step = |now: &Rational| {
-            let step = if before.is_nil() {
-                Rational::zero()
-            } else {
-                now.over(&before)
+            let step = match before.is_nil() {
+                true => Rational::zero(),
+                false => now.over(&before),
             };
             before = now.clone();
             step

@@ -276,12 +276,9 @@ pub(super) fn reached<'a>(
     let mut all = Reached::default();
     let mut least = 1.0f64;
     for table in tables {
-        let keep = |share: &f64| {
-            if selects && *share > 1.0 {
-                1.0 / share
-            } else {
-                1.0
-            }
+        let keep = |share: &f64| match selects && *share > 1.0 {
+            true => 1.0 / share,
+            false => 1.0,
         };
         by_token.take(table, keep);
         all.by_token.push(by_token.total());
@@ -369,9 +366,8 @@ mod tests {
                 let problem = random_problem(&mut rng, vocab, length);
                 let tree = TokenTree::<f64>::new(&problem);
                 let slots: [fn(&Tables) -> &Slot; 2] = [|all| &all.k_seq.1, |all| &all.rrs.1];
-                for (slot, name) in slots
-                    .into_iter()
-                    .zip([VerifierName::K_SEQ, VerifierName::RRS])
+                for (slot, name) in
+                    (slots.into_iter()).zip([VerifierName::K_SEQ, VerifierName::RRS])
                 {
                     let verifier = SpecTr::new(&problem, name, drafts);
                     let law = output_law(&tree, &verifier as &dyn BlockVerifier<f64>);
@@ -429,8 +425,7 @@ mod tests {
         let mut law = vec![0.0; width];
         let draft = tree.draft_layer(length).to_vec();
         each_draw(&vec![draft; drafts], |paths, &chance| {
-            let texts: Vec<Vec<u32>> = paths
-                .iter()
+            let texts: Vec<Vec<u32>> = (paths.iter())
                 .map(|&path| tree.tokens(leaf(tree, path)))
                 .collect();
             // Paths that still agree, by which is selected.

@@ -46,8 +46,7 @@ pub(super) fn at_drafts(
     };
     AtDrafts {
         drafts,
-        upper_bounds: bounds
-            .iter()
+        upper_bounds: (bounds.iter())
             .map(|(form, fitted, bound)| UpperBound {
                 form: form.name().to_owned(),
                 expected_accepted_length: bound.estimate(),
@@ -86,8 +85,7 @@ pub(super) fn told_twice(
             told.single.get(place).copied().unwrap_or(0.0)
         })
     });
-    let lower = all
-        .iter()
+    let lower = (all.iter())
         .enumerate()
         .map(|(at, one)| twice("lower bound", one.drafts, &one.lower, &lower_at(at)));
     single.chain(lower).collect()

@@ -145,10 +145,8 @@ impl<'a> Contexts<'a> {
             let stops = metadata.extra.get("stop_tokens");
             let stops: Option<BTreeSet<u32>> =
                 stops.and_then(|stops| serde_json::from_value(stops.clone()).ok());
-            let most = metadata
-                .sampling
-                .as_ref()
-                .and_then(|sampling| sampling.max_tokens);
+            let sampling = metadata.sampling.as_ref();
+            let most = sampling.and_then(|sampling| sampling.max_tokens);
             blocks.push(BlocksOfLog {
                 before,
                 positions: log.positions(),
@@ -206,8 +204,7 @@ impl<'a> Contexts<'a> {
                 };
                 let Some(logged) = &log.paths else { continue };
                 let paths = logged.paths_at(start.number - log.before);
-                let steps: Vec<Vec<f64>> = paths
-                    .iter()
+                let steps: Vec<Vec<f64>> = (paths.iter())
                     .filter_map(|&path| logged.get(path))
                     .map(|path| {
                         let mut steps = Vec::with_capacity(self.length);

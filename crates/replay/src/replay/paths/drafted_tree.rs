@@ -67,8 +67,7 @@ pub fn tree_bound(trees: &[DraftedTree]) -> Option<TreeBound> {
         depths.into_iter().max().unwrap_or(0).max(tree.ratios.len())
     };
     let length = trees.iter().map(depth).max().filter(|&depth| depth > 0)?;
-    let contexts: Vec<Context> = trees
-        .iter()
+    let contexts: Vec<Context> = (trees.iter())
         .map(|tree| Context {
             cluster: tree.prompt,
             group: group_of(tree.overlap),

@@ -15,10 +15,9 @@ const LIMITS: usize = 34;
 
 /// The limit of a number: rising numbers, falling limits.
 fn limit(index: usize) -> f64 {
-    if index + 1 >= LIMITS {
-        0.0
-    } else {
-        (6.0 - 0.5 * index as f64).exp2()
+    match index + 1 >= LIMITS {
+        true => 0.0,
+        false => (6.0 - 0.5 * index as f64).exp2(),
     }
 }
 
@@ -209,10 +208,9 @@ impl Bound<'_> {
         [
             1.0 - power(k),
             k * power(k - 1.0),
-            if self.drafts > 1 {
-                k * (k - 1.0) * power(k - 2.0)
-            } else {
-                0.0
+            match self.drafts > 1 {
+                true => k * (k - 1.0) * power(k - 2.0),
+                false => 0.0,
             },
         ]
     }
@@ -369,15 +367,13 @@ pub(super) fn cross_fitted(
                 continue;
             }
             let known: Vec<&Context> = fitted_on.iter().copied().filter(within).collect();
-            let chosen = if known.len() < FEW {
-                of_all.clone()
-            } else {
-                bound(known).fitted(&of_all).0
+            let chosen = match known.len() < FEW {
+                true => of_all.clone(),
+                false => bound(known).fitted(&of_all).0,
             };
             bound(reported).report(&chosen, &mut result.by_prompt);
-            result
-                .limits
-                .push(chosen.iter().map(|&index| limit(index)).collect());
+            let limits = chosen.iter().map(|&index| limit(index));
+            result.limits.push(limits.collect());
         }
     }
     Some(result)

@@ -2,8 +2,8 @@
 
 use super::super::ReplayError;
 use super::super::asked::{Answers, Slots};
-use super::super::measured::{measured, with_files};
-use super::super::read::Texts;
+use super::super::measured::read_measured;
+use super::super::read::{Reading, Texts};
 use super::by_agreement::Tables;
 use super::contexts::{Contexts, logged_paths};
 use super::data::PathsReport;
@@ -19,9 +19,7 @@ use std::collections::BTreeSet;
 /// Verifiers of K paths, in the order of reports: of one path, and level by level.
 pub(super) fn rules() -> Vec<RuleName> {
     let of_one = ChainRule::all().map(ChainRule::rule);
-    let several = RuleName::ALL
-        .into_iter()
-        .filter(|rule| rule.entry().shared.is_some());
+    let several = (RuleName::ALL.into_iter()).filter(|rule| rule.entry().shared.is_some());
     of_one.chain(several).collect()
 }
 
@@ -43,17 +41,15 @@ pub fn measure_paths(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<PathsReport, ReplayError> {
     let most = most_drafts(settings)?;
-    let drawn = logs
-        .iter()
+    let drawn = (logs.iter())
         .map(logged_paths)
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
     let question =
         |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| asked.ask(scan, rows, token);
-    let (texts, files) = with_files(logs, || {
-        Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
-    })?;
+    let reading = Reading::asking(&question);
+    let (texts, of) = read_measured(logs, settings.temperature, &reading, command, progress)?;
     let contexts = Contexts::new(logs, drawn, &texts, length)?;
     let drafts: BTreeSet<usize> = settings.drafts.iter().copied().collect();
     let drafts: Vec<usize> = drafts.into_iter().collect();
@@ -64,7 +60,7 @@ pub fn measure_paths(
         drafts,
         contexts,
     }
-    .report(measured(&texts, logs, files, command)))
+    .report(of))
 }
 
 /// What is asked of a position: tables.

@@ -2,7 +2,7 @@
 //! other reports have of a log with draft paths.
 
 use super::super::ReplayError;
-use super::super::read::Texts;
+use super::super::read::{Reading, Texts};
 use super::bounds::lower_bound_of_text;
 use super::contexts::{Contexts, ToldByPaths, logged_paths};
 use super::limits::{Context, CrossFitted, Form, cross_fitted};
@@ -122,8 +122,7 @@ pub(super) fn above_the_lower(
 /// # Complexity
 /// O(N L), and some hundred passes over the logged paths for each K.
 pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPaths>, ReplayError> {
-    let drawn = logs
-        .iter()
+    let drawn = (logs.iter())
         .map(logged_paths)
         .collect::<Result<Vec<_>, _>>()?;
     if drawn.iter().all(Option::is_none) {
@@ -138,12 +137,9 @@ pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPa
     let Some(logged) = logged.filter(|&paths| paths > 1) else {
         return Ok(None);
     };
-    let form = |drafts: usize| {
-        if drafts <= logged {
-            Form::Several
-        } else {
-            Form::PooledDrafts
-        }
+    let form = |drafts: usize| match drafts <= logged {
+        true => Form::Several,
+        false => Form::PooledDrafts,
     };
     let jobs = drafts.iter().map(|&drafts| (drafts, form(drafts)));
     let fitted = fitted_bounds(jobs.collect(), [&with_paths, &[]], clusters, length);
@@ -194,7 +190,7 @@ pub fn read_possible_with_paths(
     };
     for log in logs.iter().filter(|log| several(log)) {
         if logged_paths(log)?.is_some() {
-            let texts = Texts::read_asking(logs, None, progress, None, false)?;
+            let texts = Texts::read_with(logs, None, &Reading::default(), progress)?;
             return possible_with_paths(logs, &texts);
         }
     }

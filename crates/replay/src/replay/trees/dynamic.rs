@@ -1,11 +1,11 @@
 //! Trees that follow the text: every node that the draft thinks likely enough.
 
+use super::super::measured::ratio;
 use super::super::read::{Text, Texts};
 use super::super::timings::Timings;
 use super::data::ThresholdTree;
 use specgap_base::side_by_side;
 use specgap_number::number::Number;
-use specgap_statistics::Clustered;
 
 /// Least products of q whose trees are shown.
 pub(super) const THRESHOLDS: [f64; 6] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01];
@@ -129,19 +129,14 @@ pub(super) fn threshold_trees(
     timings: Option<&Timings>,
 ) -> Vec<ThresholdTree> {
     let levels = levels.min(texts.rollout_tokens().unwrap_or(levels));
-    THRESHOLDS
-        .into_iter()
+    (THRESHOLDS.into_iter())
         .map(|threshold| {
             let found: Vec<Sums> =
                 side_by_side::each(&texts.texts, |text| Sums::of(text, threshold, levels));
             let sums = texts.by_prompt(&found, Sums::add);
             let ratio = |of: &dyn Fn(&Sums, f64) -> (f64, f64)| {
-                let pairs = sums
-                    .iter()
-                    .zip(tokens)
-                    .map(|(sums, &tokens)| of(sums, tokens));
-                let there: Vec<(f64, f64)> = pairs.filter(|pair| pair.1 > 0.0).collect();
-                (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
+                let prompts = sums.iter().zip(tokens);
+                ratio(prompts.map(|(sums, &tokens)| of(sums, tokens)))
             };
             // A round takes its levels' draft steps at most, and a pass that costs the same
             // for all trees.

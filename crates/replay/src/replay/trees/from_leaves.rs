@@ -74,15 +74,12 @@ impl FromLeaves {
             return Ok(());
         }
         let all: Vec<(Key, Shape)> = wanted.into_iter().collect();
-        let trees = all
-            .iter()
-            .filter_map(|((pair, _), shape)| Some((pairs.get(*pair)?, shape)));
+        let trees = (all.iter()).filter_map(|((pair, _), shape)| Some((pairs.get(*pair)?, shape)));
         let trees = Trees::new(trees.collect(), !texts.are_whole());
         let read = side_by_side::each_or_stop(&texts.texts, |text| trees.along(logs, texts, text))?;
         let mut by_tree: Vec<Vec<OfText>> = vec![Vec::new(); all.len()];
         for text in read {
-            by_tree
-                .iter_mut()
+            (by_tree.iter_mut())
                 .zip(text)
                 .for_each(|(tree, one)| tree.push(one));
         }
@@ -163,8 +160,7 @@ impl<'a> Trees<'a> {
                 counts.truncate(1);
             }
         }
-        let levels = all
-            .iter()
+        let levels = (all.iter())
             .map(|(_, shape)| shape.levels())
             .max()
             .unwrap_or(0);
@@ -289,8 +285,7 @@ impl<'a> Trees<'a> {
             let (Some(law), Some(levels)) = (law, pair.levels) else {
                 continue;
             };
-            let text: Vec<TextToken<'_>> = ahead
-                .iter()
+            let text: Vec<TextToken<'_>> = (ahead.iter())
                 .take(shape.levels())
                 .map(|here| here.token(law))
                 .collect();

@@ -205,15 +205,13 @@ impl Gain {
             });
             sum
         };
-        let before = if starts.nested || own == 0 {
-            0.0
-        } else {
-            siblings(own)
+        let before = match starts.nested || own == 0 {
+            true => 0.0,
+            false => siblings(own),
         };
-        let most = if starts.nested {
-            own + 1
-        } else {
-            limits.branch
+        let most = match starts.nested {
+            true => own + 1,
+            false => limits.branch,
         };
         for children in own + 1..=most.min(limits.branch).min(own + left) {
             if !starts.knows(children) {

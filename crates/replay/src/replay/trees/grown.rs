@@ -102,10 +102,9 @@ impl Measurement<'_> {
                 });
                 // A tree that the times do not reach is not chosen by them.
                 let speed = speed_here.map(|speed| speed.mean);
-                let worth = if timings.is_some() {
-                    speed
-                } else {
-                    Some(group.tokens_per_call(Half::Chooses).mean)
+                let worth = match timings.is_some() {
+                    true => speed,
+                    false => Some(group.tokens_per_call(Half::Chooses).mean),
                 };
                 if let Some(worth) = worth.filter(|&worth| worth > worth_of_chosen) {
                     (worth_of_chosen, is_best) = (worth, true);
@@ -172,10 +171,8 @@ impl Measurement<'_> {
             let slots = within.map(|within| Family::by_slot(&rates.best_trees(within), &sizes));
             families.extend(Family::best(slots, timings));
         }
-        let depths = self
-            .texts
-            .depths_or(usize::MAX)
-            .min(self.settings.deepest());
+        let depths = self.texts.depths_or(usize::MAX);
+        let depths = depths.min(self.settings.deepest());
         let named = self.settings.trees.iter().map(|one| &one.tree);
         let named = named.filter(|tree| tree.len() <= limits.budget && tree.depth() <= depths);
         let named = named.filter(|tree| pair.takes(&tree.shape()));
@@ -205,10 +202,9 @@ impl Measurement<'_> {
             promised,
             predicted,
             expected_accepted_length: exact,
-            ratio: if predicted > 0.0 {
-                exact.mean / predicted
-            } else {
-                1.0
+            ratio: match predicted > 0.0 {
+                true => exact.mean / predicted,
+                false => 1.0,
             },
         })
     }

@@ -14,17 +14,13 @@ impl Measurement<'_> {
         if self.texts.is_by_depth() || pair.levels.is_some() {
             return None;
         }
-        let drafts = if pair.branch > 0 {
-            pair.branch
-        } else {
-            *pair.children.last()?
+        let drafts = match pair.branch > 0 {
+            true => pair.branch,
+            false => *pair.children.last()?,
         };
         // By text: the share that is accepted at all, at each position.
-        let accepted: Vec<(usize, Vec<f64>)> = self
-            .texts
-            .texts
-            .iter()
-            .zip(&shares.texts)
+        let texts = self.texts.texts.iter().zip(&shares.texts);
+        let accepted: Vec<(usize, Vec<f64>)> = texts
             .map(|(text, shares)| {
                 let at = |position| shares.at(position, drafts).iter().take(drafts).sum();
                 (text.cluster, (0..shares.len()).map(at).collect())

@@ -2,7 +2,7 @@
 
 use super::super::ReplayError;
 use super::super::advice::tree_changes;
-use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
+use super::super::measured::{MeasuredTexts, capture_with, read_measured};
 use super::super::position::Rest;
 use super::super::read::{Reading, Texts};
 use super::between::{RoundBounds, replay_between, replay_between_with};
@@ -64,11 +64,8 @@ pub fn measure_trees(
             for (index, pair) in plan.pairs.iter().filter(|one| one.asks).enumerate() {
                 for (children, slot) in &pair.asked {
                     let seed = seed_of(settings.seed, number, index as u64);
-                    let shares = pair
-                        .rule
-                        .shares(&mut row, token, *children, seed)
-                        .map_err(|error| error.to_string())?;
-                    answers.put(slot, shares)?;
+                    let shares = pair.rule.shares(&mut row, token, *children, seed);
+                    answers.put(slot, shares.map_err(|error| error.to_string())?)?;
                 }
             }
             for bound in &plan.bounds {
@@ -80,15 +77,12 @@ pub fn measure_trees(
             Ok(())
         })
     };
-    let (texts, files) = with_files(logs, || {
-        let asked = Reading {
-            question: Some(&question),
-            rollouts: true,
-            parts: settings.parts.clone(),
-            ..Reading::default()
-        };
-        Texts::read_parts(logs, settings.temperature, progress, &asked)
-    })?;
+    let asked = Reading {
+        rollouts: true,
+        parts: settings.parts.clone(),
+        ..Reading::asking(&question)
+    };
+    let (texts, of) = read_measured(logs, settings.temperature, &asked, command, progress)?;
     let mut measurement = Measurement {
         texts: &texts,
         settings,
@@ -98,7 +92,7 @@ pub fn measure_trees(
     };
     let to_price = measurement.to_price()?;
     measurement.read_from_leaves(logs)?;
-    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    let mut report = measurement.report(logs, of);
     if let Some(place) = to_price {
         report.priced = measurement.priced(logs, place)?;
     }
@@ -324,17 +318,12 @@ impl Measurement<'_> {
                 let values: Vec<f64> = (0..children)
                     .map(|child| 1.0 + self.below(shares, &tree.tree, child))
                     .collect();
-                let rules: Vec<RootShares<'_>> = found
-                    .iter()
+                let rules: Vec<RootShares<'_>> = (found.iter())
                     .map(|(pair, shares, _)| (pair.at_node, self.roots(&shares.texts, children)))
                     .collect();
-                let optima: Vec<(usize, &[f64])> = self
-                    .plan
-                    .bounds
-                    .iter()
-                    .filter(|bound| bound.scheme == scheme)
-                    .flat_map(|bound| self.optima(bound))
-                    .collect();
+                let bounds = self.plan.bounds.iter().filter(|one| one.scheme == scheme);
+                let optima: Vec<(usize, &[f64])> =
+                    bounds.flat_map(|bound| self.optima(bound)).collect();
                 all.push(slot_values(
                     &tree.name,
                     scheme,

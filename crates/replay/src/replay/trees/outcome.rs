@@ -1,6 +1,6 @@
 //! A tree's rounds, prompt by prompt, and the estimates that follow.
 
-use super::super::measured::add_each;
+use super::super::measured::{add_each, ratio, within};
 use super::super::timings::{Times, Timings};
 use super::between::RoundBounds;
 use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
@@ -75,31 +75,23 @@ impl Group<'_> {
 
     /// E[tau]; `None` where no text has room for the tree.
     pub(super) fn accepted(&self, half: Half) -> Option<Estimate> {
-        let there = self.of(half).filter(|(rounds, _)| rounds.whole > 0.0);
-        let sums = there.map(|(rounds, _)| (rounds.accepted, rounds.whole));
-        let any = sums.clone().next().is_some();
-        any.then(|| Estimate {
-            truncation: self.between(half, |bounds, _, end| (bounds.accepted[end], bounds.whole)),
-            ..Clustered::new(sums).estimate()
-        })
+        let sums = self.of(half).map(|(one, _)| (one.accepted, one.whole));
+        let ends = |bounds: &RoundBounds, _, end: usize| (bounds.accepted[end], bounds.whole);
+        Some(within(ratio(sums)?, self.between(half, ends)))
     }
 
     /// The most that E[tau] is of any lossless rounds.
     pub(super) fn most_accepted(&self, half: Half) -> Option<Estimate> {
         let prompts = self.rounds.iter().zip(self.most.as_ref()?).enumerate();
-        let here = prompts.filter(|(cluster, one)| half.has(*cluster) && one.0.whole > 0.0);
-        let sums = here.map(|(_, (rounds, &most))| (most, rounds.whole));
-        let any = sums.clone().next().is_some();
-        any.then(|| Clustered::new(sums).estimate())
+        let here = prompts.filter(|(cluster, _)| half.has(*cluster));
+        ratio(here.map(|(_, (rounds, &most))| (most, rounds.whole)))
     }
 
     pub(super) fn tokens_per_call(&self, half: Half) -> Estimate {
         let sums = self.of(half).map(|(rounds, tokens)| (tokens, rounds.calls));
-        Estimate {
-            // The fewest calls make the most tokens a call.
-            truncation: self.between(half, |bounds, tokens, end| (tokens, bounds.calls[1 - end])),
-            ..Clustered::new(sums).estimate()
-        }
+        // The fewest calls make the most tokens a call.
+        let ends = |bounds: &RoundBounds, tokens: f64, end: usize| (tokens, bounds.calls[1 - end]);
+        within(Clustered::new(sums).estimate(), self.between(half, ends))
     }
 
     /// The ratio of two sums over prompts, at least and at most.
@@ -124,12 +116,10 @@ impl Group<'_> {
     /// t_0 N / E[time], a draft step a level.
     pub(super) fn speed(&self, half: Half, timings: &Timings) -> Option<Estimate> {
         let alone = timings.target_step.seconds;
-        Some(Estimate {
-            truncation: self.between(half, |bounds, tokens, end| {
-                (alone * tokens, bounds.time[1 - end])
-            }),
-            ..self.timed(half, timings)?.estimate()
-        })
+        let ends =
+            |bounds: &RoundBounds, tokens: f64, end: usize| (alone * tokens, bounds.time[1 - end]);
+        let speed = self.timed(half, timings)?.estimate();
+        Some(within(speed, self.between(half, ends)))
     }
 
     fn timed(&self, half: Half, timings: &Timings) -> Option<Times> {
@@ -171,10 +161,9 @@ impl Group<'_> {
             NodeRate {
                 path: path.clone(),
                 reached: reached[node] / whole,
-                accepted: if parent > 0.0 {
-                    reached[node] / parent
-                } else {
-                    0.0
+                accepted: match parent > 0.0 {
+                    true => reached[node] / parent,
+                    false => 0.0,
                 },
             }
         };
@@ -202,14 +191,12 @@ impl Along {
         let ends = |one: &Self| one.speed?.truncation;
         let timed = self.timed.as_ref().zip(other.timed.as_ref());
         TreeDifference {
-            tokens_per_call: Estimate {
-                truncation: self.bounds.zip(other.bounds).map(apart),
-                ..Clustered::difference(pairs).estimate()
-            },
-            speedup: timed.map(|(one, its)| Estimate {
-                truncation: ends(self).zip(ends(other)).map(apart),
-                ..one.minus(its)
-            }),
+            tokens_per_call: within(
+                Clustered::difference(pairs).estimate(),
+                self.bounds.zip(other.bounds).map(apart),
+            ),
+            speedup: timed
+                .map(|(one, its)| within(one.minus(its), ends(self).zip(ends(other)).map(apart))),
         }
     }
 }

@@ -82,13 +82,9 @@ fn at_node(scheme: SchemeName, rule: RuleName) -> Option<VerifierName> {
     if rule.entry().from_leaves.is_some() {
         scheme.entry().children?;
         let grown_by = [VerifierName::RRS, VerifierName::LEVEL_4];
-        return grown_by
-            .into_iter()
-            .find(|one| one.at_token(scheme).is_some());
+        return (grown_by.into_iter()).find(|one| one.at_token(scheme).is_some());
     }
-    let own = VerifierName::ALL
-        .into_iter()
-        .find(|one| one.entry().rule == rule);
+    let own = (VerifierName::ALL.into_iter()).find(|one| one.entry().rule == rule);
     own.filter(takes)
 }
 
@@ -116,9 +112,8 @@ impl Plan {
             slots: Slots::default(),
             left_out: Vec::new(),
         };
-        let shapes: Vec<(&str, Shape)> = settings
-            .trees
-            .iter()
+        let trees = settings.trees.iter();
+        let shapes: Vec<(&str, Shape)> = trees
             .map(|tree| (tree.name.as_str(), tree.tree.shape()))
             .collect();
         for &scheme in &settings.schemes {
@@ -145,10 +140,7 @@ impl Plan {
 
     /// Asks for what no rule passes at roots with the target's own law.
     pub(super) fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
-        for scheme in SchemeName::ALL
-            .into_iter()
-            .filter(|law| law.entry().prefixed)
-        {
+        for scheme in (SchemeName::ALL.into_iter()).filter(|law| law.entry().prefixed) {
             let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
             let roots = pairs.flat_map(|pair| {
                 let fitting = shapes.iter().filter(|(_, shape)| pair.takes(shape));

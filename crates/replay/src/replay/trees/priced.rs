@@ -1,7 +1,7 @@
 //! Trees at one price for all nodes, beside trees of one shape with as many nodes in the mean.
 
 use super::super::ReplayError;
-use super::super::measured::add_each;
+use super::super::measured::{add_each, ratio};
 use super::super::read::Text;
 use super::super::timings::Timings;
 use super::data::{AtPrice, BesidePrice, PricedBy, PricedTrees};
@@ -353,28 +353,27 @@ impl Priced<'_> {
         2f64.powf(high)
     }
 
-    fn estimate(&self, sums: &[Sums], of: impl Fn(&Sums, f64) -> (f64, f64)) -> Estimate {
+    /// What the prompts that report have, each with its tokens.
+    fn reporting<'s, T>(&self, sums: &'s [T]) -> impl Iterator<Item = (&'s T, f64)> + Clone {
         let prompts = sums.iter().zip(&self.of.tokens).enumerate();
         let here = prompts.filter(|(cluster, _)| Half::Reports.has(*cluster));
-        let pairs: Vec<(f64, f64)> = here.map(|(_, (sums, &tokens))| of(sums, tokens)).collect();
-        Clustered::new(pairs.into_iter()).estimate()
+        here.map(|(_, (sums, &tokens))| (sums, tokens))
+    }
+
+    fn estimate(&self, sums: &[Sums], of: impl Fn(&Sums, f64) -> (f64, f64)) -> Estimate {
+        let here = self.reporting(sums);
+        Clustered::new(here.map(|(sums, tokens)| of(sums, tokens))).estimate()
     }
 
     /// E[tau]; none where no text has room for all levels.
     fn accepted(&self, sums: &[Sums]) -> Option<Estimate> {
-        let prompts = sums.iter().enumerate();
-        let here = prompts.filter(|(cluster, _)| Half::Reports.has(*cluster));
-        let whole = here.map(|(_, one)| one.accepted.into());
-        let whole: Vec<(f64, f64)> = whole.filter(|one: &(f64, f64)| one.1 > 0.0).collect();
-        (!whole.is_empty()).then(|| Clustered::new(whole.into_iter()).estimate())
+        ratio(self.reporting(sums).map(|(one, _)| one.accepted.into()))
     }
 
     /// Mean nodes of a round on the prompts that report; the interval is from leaving out each prompt.
     fn nodes(&self, sums: &[Sums]) -> Estimate {
-        let here = sums.iter().enumerate();
-        let here =
-            here.filter(|(cluster, one)| Half::Reports.has(*cluster) && !one.drafted.is_empty());
-        let here: Vec<&Sums> = here.map(|one| one.1).collect();
+        let here = self.reporting(sums).map(|one| one.0);
+        let here: Vec<&Sums> = here.filter(|one| !one.drafted.is_empty()).collect();
         let without = |place: usize| {
             let mut all = Sums::default();
             let others = here.iter().enumerate().filter(|one| one.0 != place);
@@ -394,16 +393,14 @@ impl Priced<'_> {
 
     /// One kind of trees beside those at one price, on the prompts that report, with as many nodes.
     fn beside(&self, name: &str, own: &[Sums], other: &[Sums], nodes: Estimate) -> BesidePrice {
-        let prompts = own.iter().zip(other).zip(&self.of.tokens).enumerate();
-        let here = prompts.filter(|(cluster, _)| Half::Reports.has(*cluster));
-        let pairs: Vec<((f64, f64), (f64, f64))> = here
-            .map(|(_, ((own, other), &tokens))| ((tokens, own.calls), (tokens, other.calls)))
-            .collect();
+        let pairs = self.reporting(own).zip(self.reporting(other));
+        let pairs =
+            pairs.map(|((own, tokens), (other, _))| ((tokens, own.calls), (tokens, other.calls)));
         BesidePrice {
             trees: name.to_owned(),
             nodes,
             tokens_per_call: self.estimate(other, |one, tokens| (tokens, one.calls)),
-            more: Clustered::difference(pairs.into_iter()).estimate(),
+            more: Clustered::difference(pairs).estimate(),
         }
     }
 
@@ -413,12 +410,8 @@ impl Priced<'_> {
     /// Tokens a second are E(m)/T(m) at m nodes in the mean. Where they are most E' = (E/T) T', and E' is
     /// the price: a node is worth its time of the pass, in tokens.
     fn timed(&self, fit: &Price) -> Option<f64> {
-        let timings = self
-            .of
-            .settings
-            .timings
-            .as_ref()
-            .filter(|one| one.verify.len() > 1)?;
+        let timings = self.of.settings.timings.as_ref();
+        let timings = timings.filter(|one| one.verify.len() > 1)?;
         let speed = |price: f64| {
             let sums = self.shaped(Half::Chooses, Shaping::One(price, fit));
             let nodes = mean_nodes(&sums);
@@ -868,8 +861,7 @@ mod tests {
                     });
                     let here: Vec<_> = here.collect();
                     let tokens: Vec<TextToken<'_>> = here.iter().map(|one| one.token(0)).collect();
-                    let rows: Vec<PricedRow> = nodes
-                        .iter()
+                    let rows: Vec<PricedRow> = (nodes.iter())
                         .zip(text)
                         .map(|(&node, token)| {
                             let [p, q] = &model[node];

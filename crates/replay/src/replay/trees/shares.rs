@@ -61,9 +61,7 @@ impl Measurement<'_> {
         // No round drafts so far at a text's first positions.
         let nowhere = TextPosition::default();
         let of = |depth: usize, asked: &[Answers], apart: &[Answers]| {
-            let tables: Vec<(usize, Vec<f64>)> = pair
-                .asked
-                .iter()
+            let tables: Vec<(usize, Vec<f64>)> = (pair.asked.iter())
                 .map(|(children, slot)| {
                     let mut table = Vec::with_capacity(children * text.places.len());
                     for (position, asked) in asked.iter().enumerate() {
