@@ -15,8 +15,6 @@
 //! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/theory/audit.md` has
 //! the proof and what the second form allows.
 
-use crate::audit::model::engine::get;
-
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.
 pub(crate) const KEPT: f64 = 0.02;
@@ -137,11 +135,6 @@ impl Bet {
             return 0.0;
         };
         self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
-    }
-
-    /// Returns b(o) - 1 for a place in both laws; outside of them, for nothing in both.
-    pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
-        self.gain(get(claimed, outcome), get(bug, outcome))
     }
 }
 

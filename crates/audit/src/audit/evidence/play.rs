@@ -180,6 +180,7 @@ pub(crate) fn draw(law: &[f64], uniform: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::model::engine::engine;
 
     #[test]
     fn draws_follow_their_law() {
@@ -225,7 +226,7 @@ mod tests {
         );
         // All drafts are dropped, or none.
         for (least, drafts) in [(0.9, 0), (0.1, 1)] {
-            let engine = Engine::HONEST.drops(least);
+            let engine = engine!(drops: Some(least));
             let half = [0.5, 0.5];
             let at = Position::new(&half, &half);
             let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);

@@ -7,6 +7,7 @@
 use crate::audit::data::{RequestsReport, Seeds};
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
+use specgap_base::names;
 use specgap_base::sorted::Map;
 
 /// What a group of steps has in common: a family and which of it.
@@ -20,17 +21,7 @@ pub(crate) enum Family {
     BatchSize,
 }
 
-impl Family {
-    pub(crate) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Depth => "depth",
-            Self::Prompt => "prompt",
-            Self::BatchSize => "batch-size",
-        }
-    }
-}
+names!(Family: Depth "depth", Prompt "prompt", BatchSize "batch-size");
 
 /// What a text is told by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +39,6 @@ pub(crate) struct Requests {
     pub text: Vec<usize>,
     /// By text, its unit.
     unit: Vec<usize>,
-    /// By text.
-    prompt: Vec<Option<i64>>,
-    /// By unit, its class; unit 0 has none of them.
-    class: Vec<usize>,
     /// By class, its units.
     classes: Vec<Vec<usize>>,
     /// What the classes rest on.
@@ -75,7 +62,6 @@ impl Requests {
                 Some(&(text, _)) => text,
                 None => {
                     seeds.push(place.seed);
-                    requests.prompt.push(place.prompt);
                     seeds.len() - 1
                 }
             };
@@ -102,17 +88,16 @@ impl Requests {
             }
         }
         requests.unit = vec![0; seeds.len()];
-        requests.class.push(usize::MAX);
+        let mut units = 0;
         for texts in members.into_values().filter(|texts| texts.len() > 1) {
-            let mut units = Vec::with_capacity(texts.len());
+            let first = units + 1;
             for text in texts {
-                units.push(requests.class.len());
+                units += 1;
                 if let Some(unit) = requests.unit.get_mut(text) {
-                    *unit = requests.class.len();
+                    *unit = units;
                 }
-                requests.class.push(requests.classes.len());
             }
-            requests.classes.push(units);
+            requests.classes.push((first..=units).collect());
         }
         requests
     }
@@ -157,42 +142,17 @@ impl Requests {
             .unwrap_or(0)
     }
 
-    /// Counts by class the units that can be in a group: all of the log, or those of a prompt.
-    fn sizes(&self, group: Option<Group>) -> Vec<usize> {
-        let Some((Family::Prompt, prompt)) = group else {
-            return self.classes.iter().map(Vec::len).collect();
-        };
-        let mut sizes = vec![0; self.classes.len()];
-        for (unit, own) in self.unit.iter().zip(&self.prompt) {
-            let class = self
-                .class
-                .get(*unit)
-                .and_then(|class| sizes.get_mut(*class));
-            if let (Some(size), true) = (class, *own == Some(prompt)) {
-                *size += 1;
-            }
-        }
-        sizes
-    }
-
-    /// Settles what bets on a group have come to, from the tallies of its units.
-    pub(crate) fn settle(
-        &self,
-        logs: usize,
-        group: Option<Group>,
-        units: &Map<usize, Tally>,
-    ) -> Settled {
-        let mut total = Tally::of(logs);
+    /// Settles what bets have come to, from the tallies of units.
+    pub(crate) fn settle(&self, logs: usize, units: &Map<usize, Tally>) -> Settled {
+        let mut total = Tally::new(logs);
         let mut counted = [0u64; 4];
         if let Some(own) = units.get(&0) {
             total.add(own);
             counted = own.steps;
         }
         let mut price = 0.0;
-        for (members, size) in self.classes.iter().zip(self.sizes(group)) {
-            if size == 0 {
-                continue;
-            }
+        for members in &self.classes {
+            let size = members.len();
             let tallies: Vec<&Tally> = members.iter().filter_map(|unit| units.get(unit)).collect();
             // A text without a step has what it began with.
             let idle = (size.saturating_sub(tallies.len()) as f64).ln();
@@ -223,7 +183,7 @@ impl Requests {
     }
 }
 
-/// Capital of a group, and what it could have come to.
+/// Capital of all units, and what it could have come to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub total: Tally,
@@ -377,19 +337,15 @@ mod tests {
             (4, tally(3, 8.0)),
             (5, tally(5, 2.0)),
         ]);
-        let found = requests.settle(1, None, &units);
+        let found = requests.settle(1, &units);
         let expected: f64 = 2.0 * (10.0 + 0.1 + 1.0) / 3.0 * 5.0;
         assert!((found.total.logs[0] - expected.ln()).abs() < 1e-14);
         assert_eq!(found.total.steps, [0, 0, 0, 28]);
         assert_eq!(found.counted, [0, 0, 0, 9 + 7 + 5]);
         assert!((found.price - 6f64.ln()).abs() < 1e-15);
-        // Of a prompt there is one text, and nothing to average.
         let own = Map::from([(2, tally(7, 0.1))]);
-        let found = requests.settle(1, Some((Family::Prompt, 2)), &own);
-        assert!((found.total.logs[0] - 0.1f64.ln()).abs() < 1e-15);
-        assert_eq!((found.counted[3], found.price), (7, 0.0));
-        let depth = requests.settle(1, Some((Family::Depth, 2)), &own);
-        assert!((depth.total.logs[0] - (2.1f64 / 3.0).ln()).abs() < 1e-15);
+        let found = requests.settle(1, &own);
+        assert!((found.total.logs[0] - (2.1f64 / 3.0).ln()).abs() < 1e-15);
     }
 
     #[test]

@@ -165,62 +165,17 @@ impl Engine {
         levels_inside: false,
         carries: Carries::Rule,
     };
-
-    // What it does otherwise, named as the fields are.
-    pub(crate) const fn target(self, target: Change) -> Self {
-        Self { target, ..self }
-    }
-
-    pub(crate) const fn draft(self, draft: Change) -> Self {
-        Self { draft, ..self }
-    }
-
-    pub(crate) const fn ratio(self, ratio: Change) -> Self {
-        Self { ratio, ..self }
-    }
-
-    pub(crate) const fn keeps(self, keeps: Keeps) -> Self {
-        Self { keeps, ..self }
-    }
-
-    pub(crate) const fn corrects(self, corrects: Corrects) -> Self {
-        Self { corrects, ..self }
-    }
-
-    pub(crate) const fn draws(mut self) -> Self {
-        self.draws = true;
-        self
-    }
-
-    pub(crate) const fn likeliest(mut self) -> Self {
-        self.likeliest = true;
-        self
-    }
-
-    pub(crate) const fn drops(mut self, drops: f64) -> Self {
-        self.drops = Some(drops);
-        self
-    }
-
-    pub(crate) const fn draws_as(mut self, draws_as: Rule) -> Self {
-        self.draws_as = Some(draws_as);
-        self
-    }
-
-    pub(crate) const fn levels_inside(mut self) -> Self {
-        self.levels_inside = true;
-        self
-    }
-
-    pub(crate) const fn carries(self, carries: Carries) -> Self {
-        Self { carries, ..self }
-    }
-
-    pub(crate) const fn tests_as(mut self, tests_as: Rule) -> Self {
-        self.tests_as = Some(tests_as);
-        self
-    }
 }
+
+/// An engine, by what it does otherwise than its rule says.
+macro_rules! engine {
+    ($($field:ident: $value:expr),*) => {{
+        let mut engine = $crate::audit::model::engine::Engine::HONEST;
+        $(engine.$field = $value;)*
+        engine
+    }};
+}
+pub(crate) use engine;
 
 /// What an engine does at a position.
 #[derive(Clone, Debug)]
@@ -257,23 +212,14 @@ impl Laws {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
         let block = rule == Rule::BLOCK;
+        let carries = rule == Rule::CARRIED && engine.carries != Carries::Nothing;
+        let stands = if carries { at.stands } else { 1.0 };
+        let reach = if block { at.reach } else { 1.0 };
         // What may come of drafts: q, or as much of it as a draft stands.
-        let offered = match (rule == Rule::CARRIED, engine.carries) {
-            (true, Carries::Rule | Carries::ButBehindChains) => {
-                tested.iter().map(|q| at.stands * q).collect()
-            }
-            _ => tested.clone(),
-        };
-        let wanted: Vec<f64> = if block {
-            p.iter().map(|x| x * at.reach).collect()
-        } else {
-            p.clone()
-        };
-        let over: Vec<f64> = wanted
-            .iter()
-            .zip(&offered)
-            .map(|(p, q)| (p - q).max(0.0))
-            .collect();
+        let offered: Vec<f64> = tested.iter().map(|q| stands * q).collect();
+        let wanted = p.iter().map(|x| x * reach);
+        let over = wanted.clone().zip(&offered);
+        let over: Vec<f64> = over.map(|(p, q)| (p - q).max(0.0)).collect();
         let bonus = match engine.carries {
             Carries::Rule if rule == Rule::CARRIED => or_else(over.clone(), &p),
             _ => p.clone(),
@@ -289,27 +235,19 @@ impl Laws {
         } else {
             Keeping::Over(rule.over())
         };
-        let mut scale = 1.0;
-        let keeps = match engine.keeps {
-            Keeps::Rule => base,
-            Keeps::Ratio => Keeping::Ratio { block: None },
-            Keeps::Target => Keeping::Over(1.0),
-            Keeps::Over(factor) => {
-                scale = factor;
-                base
-            }
-            Keeps::Always => Keeping::Always,
-            Keeps::IfLikeliest => Keeping::Only(at.likeliest(&p)),
+        let (keeps, scale) = match engine.keeps {
+            Keeps::Rule => (base, 1.0),
+            Keeps::Ratio => (Keeping::Ratio { block: None }, 1.0),
+            Keeps::Target => (Keeping::Over(1.0), 1.0),
+            Keeps::Over(factor) => (base, factor),
+            Keeps::Always => (Keeping::Always, 1.0),
+            Keeps::IfLikeliest => (Keeping::Only(at.likeliest(&p)), 1.0),
         };
         // min(1, keep/scale) is keep with `wanted` over scale.
-        let wanted: Vec<f64> = wanted.into_iter().map(|x| x / scale).collect();
-        let by_rule = if rule.tests_drafts() {
-            Corrects::Residual
-        } else {
-            Corrects::OffDraft
-        };
+        let wanted = wanted.map(|x| x / scale).collect();
         let corrects = match engine.corrects {
-            Corrects::Rule => by_rule,
+            Corrects::Rule if rule.tests_drafts() => Corrects::Residual,
+            Corrects::Rule => Corrects::OffDraft,
             other => other,
         };
         let off_draft = corrects == Corrects::OffDraft;
@@ -591,7 +529,7 @@ mod tests {
 
     #[test]
     fn honest_engines_put_out_p() {
-        let draws = Engine::HONEST.draws();
+        let draws = engine!(draws: true);
         for (rule, engine) in [
             (Rule::TOKEN, Engine::HONEST),
             (Rule::ONE_HOT, Engine::HONEST),
@@ -719,25 +657,25 @@ mod tests {
     #[test]
     fn what_engines_do_with_one_draft() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| honest.keeps(keeps);
-        let corrects = |corrects| honest.corrects(corrects);
+        let keeps = |keeps| engine!(keeps: keeps);
+        let corrects = |corrects| engine!(corrects: corrects);
         let left = [0.6, 0.3, 0., 0.1, 0.];
         let off = [0.5, 0.375, 0., 0.125, 0.];
         let ratio = [1., 1., 0.4, 1., 0.];
         let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
         let (drawn, likeliest) = (Some(Q), Some(two));
-        let (argmax, draws) = (honest.likeliest(), honest.draws());
-        let top = honest.draft(Change::Top(2));
+        let (argmax, draws) = (engine!(likeliest: true), engine!(draws: true));
+        let top = engine!(draft: Change::Top(2));
         let of_top = Some([0., 0., 5. / 7., 0., 2. / 7.]);
-        let drops = honest.drops(0.15);
+        let drops = engine!(drops: Some(0.15));
         let of_kept = Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]);
-        let tests_top = honest.ratio(Change::Top(2));
+        let tests_top = engine!(ratio: Change::Top(2));
         let by_top = [1., 1., 0.28, 1., 0.];
         let (over, all) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Always));
         let eased = [1., 1., 0.5, 1., 0.];
         let [by_p, best] = [Keeps::Target, Keeps::IfLikeliest].map(keeps);
         let by_ratio = keeps(Keeps::Ratio);
-        let target = honest.target(Change::Argmax);
+        let target = engine!(target: Change::Argmax);
         let [from_q, from_p] = [Corrects::Draft, Corrects::Target].map(corrects);
         let off_draft = corrects(Corrects::OffDraft);
         let residual = corrects(Corrects::Residual);

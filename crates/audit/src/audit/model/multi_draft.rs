@@ -1,6 +1,7 @@
 //! What an engine does with several drafts for one position.
 
-use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position, change, or_else};
+use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position};
+use crate::audit::model::engine::{change, get, or_else};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
 use specgap_core::scheme::{Drafting, SchemeName, Straddle};
@@ -50,6 +51,31 @@ pub(crate) struct Decisions {
     pub law: Vec<f64>,
     /// The law of what comes out where none is.
     pub correction: Vec<f64>,
+}
+
+/// The distinct drafts, and with what each comes out as one that is kept, and at last that none is,
+/// where each in turn is kept with this.
+pub(crate) fn kept_as(
+    drafts: &[usize],
+    keeps: impl Iterator<Item = f64>,
+) -> (Vec<usize>, Vec<f64>) {
+    let mut tokens: Vec<usize> = drafts.to_vec();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let mut law = vec![0.0; tokens.len() + 1];
+    let mut alive = 1.0;
+    for (token, keep) in drafts.iter().zip(keeps) {
+        if let Ok(place) = tokens.binary_search(token)
+            && let Some(slot) = law.get_mut(place)
+        {
+            *slot += alive * keep;
+        }
+        alive *= 1.0 - keep;
+    }
+    if let Some(none) = law.last_mut() {
+        *none = alive.max(0.0);
+    }
+    (tokens, law)
 }
 
 /// What tests drafts.
@@ -172,32 +198,19 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
         _ => 1.0,
     };
     let best = at.likeliest(p);
-    let mut tokens: Vec<usize> = drafts.to_vec();
-    tokens.sort_unstable();
-    tokens.dedup();
-    let mut law = vec![0.0; tokens.len() + 1];
-    let mut alive = 1.0;
-    for (&token, ratio) in drafts.iter().zip(ratios) {
-        let keep = match engine.keeps {
+    let keeps = drafts
+        .iter()
+        .zip(ratios)
+        .map(|(&token, ratio)| match engine.keeps {
             Keeps::Always => 1.0,
             Keeps::IfLikeliest => f64::from(u8::from(token == best)),
             // Of p itself, whatever was refused before.
             Keeps::Ratio if rule.tests_drafts() => {
-                let of = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
-                (of(p) / of(q).max(1e-300)).min(1.0)
+                (get(p, token) / get(q, token).max(1e-300)).min(1.0)
             }
             _ => (ratio / scale).min(1.0),
-        };
-        if let Ok(place) = tokens.binary_search(&token)
-            && let Some(slot) = law.get_mut(place)
-        {
-            *slot += alive * keep;
-        }
-        alive *= 1.0 - keep;
-    }
-    if let Some(none) = law.last_mut() {
-        *none = alive.max(0.0);
-    }
+        });
+    let (tokens, law) = kept_as(drafts, keeps);
     let correction = match engine.corrects {
         Corrects::Rule => residual.clone(),
         Corrects::Target => p.clone(),
@@ -226,6 +239,7 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::model::engine::engine;
 
     fn decide(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
         Tested::new(rule, engine, at, drafts).decide(engine)
@@ -321,10 +335,10 @@ mod tests {
     #[test]
     fn what_engines_keep_of_several_drafts() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| honest.keeps(keeps);
-        let tests_as = honest.tests_as(Rule::RRS_WO);
-        let argmax = honest.target(Change::Argmax);
-        let top = honest.ratio(Change::Top(1));
+        let keeps = |keeps| engine!(keeps: keeps);
+        let tests_as = engine!(tests_as: Some(Rule::RRS_WO));
+        let argmax = engine!(target: Change::Argmax);
+        let top = engine!(ratio: Change::Top(1));
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
         let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
         let [over, by_half] = [0.8, 0.5].map(|over| keeps(Keeps::Over(over)));
@@ -377,7 +391,7 @@ mod tests {
     #[test]
     fn what_engines_put_out_where_no_draft_is_kept() {
         let honest = Engine::HONEST;
-        let corrects = |corrects| honest.corrects(corrects);
+        let corrects = |corrects| engine!(corrects: corrects);
         let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
             decide(rule, engine, at, drafts).correction
         };
@@ -417,7 +431,7 @@ mod tests {
     /// A correction from p hits a draft with its p: it looks as if the draft was kept.
     #[test]
     fn what_came_out_alone_tells_what_was_kept() {
-        let engine = Engine::HONEST.corrects(Corrects::Target);
+        let engine = engine!(corrects: Corrects::Target);
         let position = at();
         let tested = Tested::new(Rule::RRS, &engine, &position, &[2, 0]);
         let told = tested.decide(&engine);
@@ -438,10 +452,11 @@ mod tests {
     #[test]
     fn the_law_of_the_next_draft() {
         let honest = Engine::HONEST;
-        let draws = honest.draws();
-        let likeliest = honest.likeliest();
-        let [iid, distinct] = [Rule::RRS, Rule::RRS_WO].map(|rule| honest.draws_as(rule));
-        let top = honest.draft(Change::Top(2));
+        let draws = engine!(draws: true);
+        let likeliest = engine!(likeliest: true);
+        let of = |rule| engine!(draws_as: Some(rule));
+        let [iid, distinct] = [Rule::RRS, Rule::RRS_WO].map(of);
+        let top = engine!(draft: Change::Top(2));
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
         let cases: [Case<'_>; 20] = [
@@ -491,7 +506,7 @@ mod tests {
         assert!(near(&law(&honest, 3, &[1]), &[0.0, 0.0, 1.0, 0.0]));
         let rest = 1.0 / 3.0;
         assert!(near(&law(&honest, 3, &[0]), &[0.0, 2.0 * rest, rest, 0.0]));
-        let iid = honest.draws_as(Rule::RRS);
+        let iid = engine!(draws_as: Some(Rule::RRS));
         assert!(near(&law(&iid, 2, &[1]), &[0.25; 4]));
         // Level .8: of the second stratum 2, whose ratio is .5, and 3 give nothing; in the first
         // 0, of ratio 1, is used up and 1 waits. At the end 2 and 1 are as often asked as owed.
@@ -501,7 +516,7 @@ mod tests {
         let kept = found(Rule::LEVEL_4, &honest, &at, &[3, 0]);
         assert!(near(&kept, &[0.0, 0.0, 0.0, 0.0, 1.0]), "{kept:?}");
         // Recursive rejection keeps all of token 0 where it is first.
-        let wrong = honest.tests_as(Rule::RRS);
+        let wrong = engine!(tests_as: Some(Rule::RRS));
         let kept = found(Rule::LEVEL_4, &wrong, &at, &[3, 0]);
         assert!(near(&kept, &[1.0, 0.0, 0.0, 0.0, 0.0]), "{kept:?}");
     }

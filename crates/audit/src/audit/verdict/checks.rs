@@ -63,7 +63,7 @@ impl RowChecks {
             let mut drafts = step.drafts.clone();
             drafts.sort_unstable();
             // Tokens that are not listed stand in one place and may differ.
-            let twice = |&[a, b]: &[usize; 2]| a == b && !(pair.rest && a + 1 == pair.p.len());
+            let twice = |&[a, b]: &[usize; 2]| a == b && !pair.is_rest(a);
             if drafts.array_windows().any(twice) {
                 self.repeated.found(index);
             }

@@ -5,11 +5,11 @@ use crate::audit::data::{
     Capital, Conclusion, Excluded, FlaggedGroup, PartReport, Settings, Suspect as Listed,
 };
 use crate::audit::evidence::bets::log_sum;
+use crate::audit::evidence::book::Part;
 use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
-use crate::audit::outcome::Outcome;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
-use crate::audit::suspects::family::{BANS, Correct, Keep, Law, short};
+use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Suspect, short};
 use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
@@ -161,20 +161,27 @@ impl<'a> Weighed<'a> {
         all.into_iter().map(|log| log + each).collect()
     }
 
+    /// Each suspect with what it has won.
+    fn suspects(&self) -> impl Iterator<Item = (&'a Suspect, &'a Won)> {
+        let suspects = self.found.families.suspects.iter();
+        suspects.zip(&self.found.tally.won)
+    }
+
+    /// Positions that were looked at.
+    fn looked(&self) -> f64 {
+        self.found.looked.max(1) as f64
+    }
+
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
-        let families = &self.found.families;
-        let suspects = families.suspects.iter().zip(&self.found.tally.won);
-        let own: Vec<f64> = suspects
-            .map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family))
-            .collect();
+        let own = self.suspects();
+        let own = own.map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family));
+        let own: Vec<f64> = own.collect();
         log_sum(own.iter().chain(beside).copied())
     }
 
     fn all(&self) -> Vec<Candidate> {
-        let families = &self.found.families;
-        let looked = self.found.looked.max(1) as f64;
         let mut all: Vec<Candidate> = Vec::new();
-        for (suspect, won) in families.suspects.iter().zip(&self.found.tally.won) {
+        for (suspect, won) in self.suspects() {
             let logs = won.logs();
             let law = suspect.law;
             let (most, its_share) = best(logs);
@@ -187,19 +194,14 @@ impl<'a> Weighed<'a> {
                     fit.insert("share".to_owned(), json!(share));
                     words = format!("{words}, at about {}% of the steps", short(100.0 * share));
                 }
-                let name = families
-                    .names
-                    .get(suspect.family)
-                    .copied()
-                    .unwrap_or_default();
                 if let Law::Target(Change::Unseen(least), _) = law {
                     let (tokens, expected) = self.banned(least);
                     words = banned_in_words(&tokens, expected);
                     fit = banned_fit(&tokens);
                 }
-                let name = match (name, share < 1.0) {
-                    ("accepts-everything", true) => "accepts-more",
-                    _ => name,
+                let name = match self.found.families.names.get(suspect.family).copied() {
+                    Some("accepts-everything") if share < 1.0 => "accepts-more",
+                    name => name.unwrap_or_default(),
                 };
                 let knows_outputs = won.apart != [0.0; 2];
                 all.push(Candidate {
@@ -209,11 +211,11 @@ impl<'a> Weighed<'a> {
                     log,
                     fit,
                     words,
-                    cure: law.cure(),
+                    cure: law.cure().to_owned(),
                     // A draft has one q, or what is tested is not known.
                     lossless: law.is_lossless(self.rule)
                         && !(share < 1.0 && matches!(law, Law::OtherDraft(_))),
-                    tv: knows_outputs.then_some(won.apart[1] / looked),
+                    tv: knows_outputs.then_some(won.apart[1] / self.looked()),
                 });
             }
         }
@@ -272,17 +274,8 @@ impl<'a> Weighed<'a> {
     /// Drafts that the rule refuses and the engine keeps, at the share that fits best.
     fn keeps_anyway(&self) -> Option<Candidate> {
         let law = Law::Decide(Keep::All, Correct::Claimed);
-        let suspects = self
-            .found
-            .families
-            .suspects
-            .iter()
-            .zip(&self.found.tally.won);
-        let (_, won) = suspects
-            .into_iter()
-            .find(|(suspect, _)| suspect.law == law)?;
+        let (_, won) = self.suspects().find(|(suspect, _)| suspect.law == law)?;
         let (share, [low, high], log) = self.found.sequence.anyway.best();
-        let looked = self.found.looked.max(1) as f64;
         Some(Candidate {
             law: Some(law),
             share,
@@ -297,7 +290,7 @@ impl<'a> Weighed<'a> {
                 "{}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law",
                 law.cure()
             ),
-            tv: Some(share * won.apart[1] / looked),
+            tv: Some(share * won.apart[1] / self.looked()),
             ..Candidate::new("accepts-more", log)
         })
     }
@@ -322,15 +315,14 @@ impl<'a> Weighed<'a> {
                 });
             }
         }
-        let never = self.found.never.iter().enumerate();
-        if let Some((token, log)) = never.max_by(|a, b| a.1.total_cmp(b.1)) {
-            let expected = self.found.never.get(token).copied().unwrap_or(0.0);
+        let never = self.found.never.iter().copied().enumerate();
+        if let Some((token, expected)) = never.max_by(|a, b| a.1.total_cmp(&b.1)) {
             all.push(Candidate {
                 fit: banned_fit(&[token]),
                 words: banned_in_words(&[token], expected),
                 cure: BANS.to_owned(),
-                tv: Some(expected / self.found.looked.max(1) as f64),
-                ..Candidate::new("token-banned", *log)
+                tv: Some(expected / self.looked()),
+                ..Candidate::new("token-banned", expected)
             });
         }
         let [outputs, drafts] = &sequence.ranks;
@@ -406,20 +398,14 @@ impl<'a> Weighed<'a> {
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
     pub(crate) fn numbers(&self) -> Option<&'static str> {
         let sequence = &self.found.sequence;
-        let laws = self.candidates.iter();
-        let laws =
-            laws.filter(|one| !matches!(one.name, "seed-reset-each-round" | "shared-stream"));
-        let laws = laws.map(|one| one.log).fold(0.0, f64::max);
         let both = [
-            (
-                "seed-reset-each-round",
-                sequence.rounds.mixture().min(sequence.rounds.largest().0),
-            ),
-            (
-                "shared-stream",
-                sequence.texts.mixture().min(sequence.texts.largest().0),
-            ),
+            ("seed-reset-each-round", &sequence.rounds),
+            ("shared-stream", &sequence.texts),
         ];
+        let laws = self.candidates.iter();
+        let laws = laws.filter(|one| both.iter().all(|(name, _)| *name != one.name));
+        let laws = laws.map(|one| one.log).fold(0.0, f64::max);
+        let both = both.map(|(name, scope)| (name, scope.mixture().min(scope.largest().0)));
         // That requests share numbers is no finding where it is said.
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
@@ -432,20 +418,16 @@ impl<'a> Weighed<'a> {
 
     /// Lists what has evidence, for reports.
     pub(crate) fn listed(&self) -> Vec<Listed> {
-        let strong = self
-            .candidates
-            .iter()
-            .take(6)
-            .filter(|one| one.log > 2.0 * LN_10);
-        strong
-            .map(|one| Listed {
-                name: one.name.to_owned(),
-                words: one.words.clone(),
-                cure: one.cure.clone(),
-                log10_e_value: one.log / LN_10,
-                is_bug: one.law.is_some(),
-            })
-            .collect()
+        let strong = self.candidates.iter().take(6);
+        let strong = strong.filter(|one| one.log > 2.0 * LN_10);
+        let listed = strong.map(|one| Listed {
+            name: one.name.to_owned(),
+            words: one.words.clone(),
+            cure: one.cure.clone(),
+            log10_e_value: one.log / LN_10,
+            is_bug: one.law.is_some(),
+        });
+        listed.collect()
     }
 
     pub(crate) fn capital(&self) -> Capital {
@@ -490,44 +472,28 @@ impl<'a> Weighed<'a> {
     pub(crate) fn parts(&self) -> Vec<PartReport> {
         let steps = self.found.tally.steps;
         let counts = [steps[0], steps[1], steps[2] + steps[3], steps[4]];
-        let names = ["draft-law", "acceptance", "correction", "target-law"];
         let logs = [0, 1, 2, 3].map(|part| self.log_of(part));
         let drafts_fall = logs[0] >= self.needed();
         // The level is the whole rule's: no part of it falls alone.
         let falls = self.of_rule.max(self.of_outputs) >= self.needed();
-        (0..4)
-            .map(|part| {
-                let rests = drafts_fall && (part == 1 || part == 2);
-                let reason = match (part, counts[part]) {
-                    (0, _) if self.rule.drafts() == Drafts::Any => Some(format!(
-                        "{} claims nothing of how drafts are drawn",
-                        self.rule
-                    )),
-                    (_, 0) => Some("the log has no step of this kind".to_owned()),
-                    _ if rests => {
-                        Some("it rests on the law of the drafts, which is refuted".to_owned())
-                    }
-                    _ => None,
-                };
-                let verdict = match (&reason, falls && logs[part] >= self.needed()) {
-                    (Some(_), _) => Outcome::NotTestable,
-                    (None, true) => Outcome::Refuted,
-                    (None, false) => Outcome::Consistent,
-                };
-                PartReport {
-                    part: names[part].to_owned(),
-                    verdict,
-                    steps: counts[part],
-                    e_value: logs[part].min(300.0 * LN_10).exp(),
-                    log10_e_value: logs[part] / LN_10,
-                    smallest_tv_excluded: None,
-                    suspect: None,
-                    evidence: Vec::new(),
-                    groups: Vec::new(),
-                    reason,
+        let report = |part: Part| {
+            let at = part.index();
+            let (count, log) = (counts[at], logs[at]);
+            let rests = drafts_fall && matches!(part, Part::Acceptance | Part::Correction);
+            let reason = match (part, count) {
+                (Part::DraftLaw, _) if self.rule.drafts() == Drafts::Any => Some(format!(
+                    "{} claims nothing of how drafts are drawn",
+                    self.rule
+                )),
+                (_, 0) => Some("the log has no step of this kind".to_owned()),
+                _ if rests => {
+                    Some("it rests on the law of the drafts, which is refuted".to_owned())
                 }
-            })
-            .collect()
+                _ => None,
+            };
+            PartReport::new(part, count, log, falls && log >= self.needed(), reason)
+        };
+        Part::ALL.map(report).into()
     }
 
     /// Groups of steps in which the rule fails by themselves.
@@ -552,7 +518,7 @@ impl<'a> Weighed<'a> {
             all.extend(e_bh(&logs, self.alpha).into_iter().filter_map(|at| {
                 let &(group, steps, log) = of.get(at)?;
                 Some(FlaggedGroup {
-                    family: family.name().to_owned(),
+                    family: family.as_str().to_owned(),
                     group,
                     steps,
                     log10_e_value: log / LN_10,
@@ -564,15 +530,8 @@ impl<'a> Weighed<'a> {
 
     /// Returns by suspect how far it moves outputs, and how many tokens show it.
     fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
-        let n = self.found.looked.max(1) as f64;
-        let suspects = self
-            .found
-            .families
-            .suspects
-            .iter()
-            .zip(&self.found.tally.won);
-        suspects
-            .enumerate()
+        let n = self.looked();
+        (self.suspects().enumerate())
             .map(|(place, (suspect, won))| {
                 let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
                 let needs = won
@@ -613,18 +572,13 @@ impl<'a> Weighed<'a> {
                 continue;
             }
             names.push(&each.name);
-            let own = || {
-                all.iter()
-                    .filter(|other| other.name == each.name && other.tv > 1e-4)
+            let own = |found: bool| {
+                let own = all.iter().filter(move |one| one.found == found);
+                own.filter(|other| other.name == each.name && other.tv > 1e-4)
             };
-            let found = own()
-                .filter(|one| one.found)
-                .min_by(|a, b| a.tv.total_cmp(&b.tv));
-            let missed = own()
-                .filter(|one| !one.found)
-                .max_by(|a, b| a.tv.total_cmp(&b.tv));
-            listed.extend(found.cloned());
-            listed.extend(missed.cloned());
+            let by_size = |a: &&Excluded, b: &&Excluded| a.tv.total_cmp(&b.tv);
+            listed.extend(own(true).min_by(by_size).cloned());
+            listed.extend(own(false).max_by(by_size).cloned());
         }
         let open = all.iter().filter(|one| one.tv >= exclude && !one.found);
         let wanted = open.map(|one| one.tokens.unwrap_or(0)).max();
@@ -662,15 +616,11 @@ impl<'a> Weighed<'a> {
 
     /// Returns the strongest lossless law, and by how much its logarithm beats what is lossy.
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
-        let laws = || {
-            self.candidates
-                .iter()
-                .filter(|one| one.name != "noise" && one.name != "shared-stream")
-        };
-        let lossless = laws().find(|one| one.lossless && self.keeps_so(one));
-        let lossy = laws()
-            .find(|one| !one.lossless)
-            .map_or(0.0, |one| one.log.max(0.0));
+        let laws = self.candidates.iter();
+        let mut laws = laws.filter(|one| one.name != "noise" && one.name != "shared-stream");
+        let lossy = laws.clone().find(|one| !one.lossless);
+        let lossy = lossy.map_or(0.0, |one| one.log.max(0.0));
+        let lossless = laws.find(|one| one.lossless && self.keeps_so(one));
         let own = lossless.map_or(0.0, |one| one.log);
         (lossless, own - lossy)
     }
@@ -680,11 +630,8 @@ impl Candidate {
     /// Tells whether it says that drafts are drawn otherwise.
     fn changes_drafts(&self) -> bool {
         match self.law {
-            Some(
-                Law::Draft(_) | Law::OtherDraft(_) | Law::Both(_) | Law::Sampled | Law::Likeliest,
-            ) => true,
-            Some(Law::Engine(_)) => true,
-            Some(_) => false,
+            Some(Law::Draft(_) | Law::OtherDraft(_) | Law::Both(_) | Law::Engine(_)) => true,
+            Some(law) => matches!(law, Law::Sampled | Law::Likeliest),
             None => matches!(
                 self.name,
                 "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream"
@@ -719,10 +666,8 @@ fn excluded_outcomes([steps, sum, squares]: [f64; 3], looked: f64) -> Option<u64
 }
 
 fn json_map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value));
+    pairs.into_iter().collect()
 }
 
 fn banned_fit(tokens: &[usize]) -> Map<String, Value> {
@@ -738,16 +683,9 @@ fn banned_in_words(tokens: &[usize], expected: f64) -> String {
         [token] => format!("token {token} never comes, {expected}"),
         _ => {
             let first: Vec<String> = tokens.iter().take(8).map(usize::to_string).collect();
-            let more = if tokens.len() > first.len() {
-                ", .."
-            } else {
-                ""
-            };
-            format!(
-                "{} tokens never come ({}{more}), {expected}",
-                tokens.len(),
-                first.join(", ")
-            )
+            let (count, first) = (tokens.len(), first.join(", "));
+            let more = if count > 8 { ", .." } else { "" };
+            format!("{count} tokens never come ({first}{more}), {expected}")
         }
     }
 }
@@ -790,10 +728,8 @@ pub(crate) fn open(
             found.looked,
         ));
     }
-    if let Some(z) = surprise
-        .and_then(|one| one.z)
-        .filter(|z| z.abs() > SURPRISED)
-    {
+    let z = surprise.and_then(|one| one.z);
+    if let Some(z) = z.filter(|z| z.abs() > SURPRISED) {
         open.push(format!(
             "the text surprises p {} than it should (z = {z:+.1}), in no way that is known: compare the rows, the temperature and the cuts with what the engine was asked for",
             if z > 0.0 { "more" } else { "less" }
@@ -807,16 +743,14 @@ pub(crate) fn open(
             open.push("nothing was looked at: log rows and outputs".to_owned())
         }
         Some(tokens) if tokens > 0 => {
-            let own = match found.noises && settings.noise.is_none() {
-                true => ", or --noise 0 if these rows are the engine's own",
-                false => "",
+            let own = ", or --noise 0 if these rows are the engine's own";
+            let own = if found.noises && settings.noise.is_none() {
+                own
+            } else {
+                ""
             };
-            let of = match found.shares_said() {
-                true => {
-                    " of requests with a seed of their own (of those that share one, as is said, one text counts)"
-                }
-                false => "",
-            };
+            let of = " of requests with a seed of their own (of those that share one, as is said, one text counts)";
+            let of = if found.shares_said() { of } else { "" };
             open.push(format!(
                 "{} tokens are too few to find every departure of {} or more in total variation: about {tokens} more{of} would do{own}",
                 found.looked, short(settings.exclude)

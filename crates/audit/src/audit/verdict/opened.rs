@@ -232,13 +232,7 @@ impl<'a> Opened<'a> {
             drafts.extend(step.drafts.first().map(|&id| pair.place(id)));
             tokens.extend((all || !step.accepted).then(|| pair.place(step.output)));
         }
-        let at = pair.position();
-        for places in &mut found {
-            places.retain(|place| !at.is_rest(*place));
-            places.sort_unstable();
-            places.dedup();
-        }
-        found
+        found.map(|places| pair.listed_once(places))
     }
 
     /// Every row of a span.

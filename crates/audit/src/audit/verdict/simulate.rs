@@ -243,7 +243,7 @@ fn write_round(
 
 /// The id of a place; of what is not listed, the first id that is not.
 fn id_of(row: &specgap_log::log::Row, pair: &Pair, place: usize, vocabulary: usize) -> i64 {
-    if pair.rest && place + 1 == pair.p.len() {
+    if pair.is_rest(place) {
         let listed: BTreeSet<u32> = row.token_ids.iter().copied().collect();
         let free = (0u32..).take(vocabulary).find(|id| !listed.contains(id));
         return i64::from(free.unwrap_or(0));

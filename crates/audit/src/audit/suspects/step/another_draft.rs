@@ -16,7 +16,7 @@ impl<'a> Here<'a> {
     /// Returns by token how often it is kept. O(V) at first.
     pub(super) fn ratios(&self) -> &[f64] {
         let all = || (0..self.q.row.len()).map(|place| self.keep_exactly(place));
-        self.ratios.get_or_init(|| all().collect())
+        self.made.ratios.get_or_init(|| all().collect())
     }
 
     pub(super) fn keep_exactly(&self, place: usize) -> f64 {

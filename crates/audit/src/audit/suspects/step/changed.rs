@@ -80,7 +80,7 @@ impl<'a> Here<'a> {
     /// pass over it.
     pub(super) fn price_of(&self, row: &Changed<'_>, left: f64) -> f64 {
         // By token: q, the claim, and what noise may do to it beyond that.
-        let (near, whole) = self.near.get_or_init(|| {
+        let (near, whole) = self.made.near.get_or_init(|| {
             let mut near: Vec<[f64; 3]> = (0..self.listed())
                 .map(|place| [self.q.at(place), self.correction(place), 0.0])
                 .collect();
@@ -122,16 +122,10 @@ impl<'a> Here<'a> {
             }
             Change::Uncut(which) => {
                 let mut other = self.claimed.clone();
-                let cut = |all: u8| which == 0 || which == all;
-                if cut(1) {
-                    other.top_k = None;
-                }
-                if cut(2) {
-                    other.top_p = None;
-                }
-                if cut(3) {
-                    other.min_p = None;
-                }
+                let kept = |number: u8| which != 0 && which != number;
+                other.top_k = other.top_k.filter(|_| kept(1));
+                other.top_p = other.top_p.filter(|_| kept(2));
+                other.min_p = other.min_p.filter(|_| kept(3));
                 match (&other == self.claimed, other.cuts()) {
                     (true, _) => None,
                     (false, true) => self.recut(1.0, &other),
@@ -166,10 +160,8 @@ impl<'a> Here<'a> {
             }
             Change::NoRepeat(tokens) => {
                 let banned = self.past.banned.get(tokens.checked_sub(1)?)?;
-                scaled(
-                    self.p.row,
-                    banned.iter().map(|place| (*place, 0.0)).collect(),
-                )
+                let factors = banned.iter().map(|place| (*place, 0.0));
+                scaled(self.p.row, factors.collect())
             }
             Change::Lag { b, counts, ever } => {
                 let factor = |count: u32, before: bool| match (counts, before) {
@@ -201,24 +193,18 @@ impl<'a> Here<'a> {
 
     /// p without the tokens that should have come so often and never did.
     fn unseen(&self, least: f64) -> Option<Changed<'_>> {
-        let all = self
-            .came
-            .into_iter()
-            .flat_map(|[came, expected]| came.iter().zip(expected));
-        let never = all
-            .enumerate()
-            .filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
+        let [came, expected] = self.came?;
+        let all = came.iter().zip(expected).enumerate();
+        let never = all.filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
         let never: Vec<(usize, f64)> = never.map(|(place, _)| (place, 0.0)).collect();
-        (!never.is_empty())
-            .then(|| scaled(self.p.row, never))
-            .flatten()
+        scaled(self.p.row, never)
     }
 
     /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
     /// heaviest tokens.
     pub(super) fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
         let made = || View::new(self.whole, self.p.rest);
-        let whole = self.uncut.get_or_init(made);
+        let whole = self.made.whole.get_or_init(made);
         let claimed = Claimed {
             temperature: factor * claimed.temperature,
             ..claimed.clone()
