@@ -22,6 +22,9 @@ const LENGTHS: [&str; 2] = ["mean len = ", "mean acceptance length = "];
 /// Names of the rates by place.
 const PLACES: [&str; 2] = ["acc per pos = (", "acceptance rate per position = ("];
 
+/// What ends a number.
+const ENDS: [char; 2] = [',', ' '];
+
 pub(super) fn is_it(text: &str) -> bool {
     text.lines()
         .any(|line| accepted(line).is_some() || statistics(line).is_some())
@@ -55,7 +58,8 @@ fn lines(file: &Text<'_>) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
         if let Some([accepted, drafted]) = accepted(line) {
-            let length = word(line, &LENGTHS).and_then(|word| word.parse().ok());
+            let length = word(line, &LENGTHS, char::is_whitespace, &ENDS)
+                .and_then(|word| word.trim().parse().ok());
             all.push(Line {
                 index,
                 accepted,
@@ -85,7 +89,11 @@ struct Statistics<'a> {
 fn statistics(line: &str) -> Option<Statistics<'_>> {
     let (_, rest) = line.split_once("statistics ")?;
     let (drafter, rest) = rest.split_once(':')?;
-    let count = |name: &str| whole(word(rest, &[name])?);
+    let sign = |c: char| matches!(c, ' ' | '=');
+    let count = |name: &str| {
+        let count: u64 = word(rest, &[name], sign, &ENDS)?.parse().ok()?;
+        Some(count as f64)
+    };
     Some(Statistics {
         drafter: drafter.trim(),
         rounds: count("#gen drafts")?,

@@ -24,7 +24,8 @@ fn told(file: &Text<'_>) -> Result<Source, CountersError> {
         return forms::told(file);
     }
     // Logs may quote anything, so that their own line decides.
-    let known: [(Source, fn(&str) -> bool); 5] = [
+    type Is = fn(&str) -> bool;
+    let known: [(Source, Is); 5] = [
         (Source::Speculators, speculators::is_it),
         (Source::LlamaCppLog, llama_cpp_log::is_it),
         (Source::VllmLog, vllm_log::is_it),

@@ -57,11 +57,15 @@ pub(super) fn agree(
     }
 }
 
-/// The word behind one of some names.
-pub(super) fn word<'a>(line: &'a str, names: &[&str]) -> Option<&'a str> {
+/// The word behind one of some names and behind signs that are skipped.
+pub(super) fn word<'a>(
+    line: &'a str,
+    names: &[&str],
+    skipped: fn(char) -> bool,
+    ends: &[char],
+) -> Option<&'a str> {
     let (_, rest) = names.iter().find_map(|name| line.split_once(name))?;
-    let rest = rest.trim_start_matches([' ', '=']);
-    rest.split([',', ' ', '%']).next()
+    rest.trim_start_matches(skipped).split(ends).next()
 }
 
 /// A count that is whole.

@@ -15,7 +15,8 @@ pub(super) fn is_it(text: &str) -> bool {
 
 /// The number behind a name.
 fn number(line: &str, name: &str) -> Option<f64> {
-    let number: f64 = word(line, &[name])?.parse().ok()?;
+    let word = word(line, &[name], char::is_whitespace, &[',', ' ', '%'])?;
+    let number: f64 = word.parse().ok()?;
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
