@@ -185,9 +185,8 @@ impl Book {
     /// ln of the capital of a part.
     pub(crate) fn log_capital(&self, part: Part, tally: &Tally) -> f64 {
         let parts = self.of(part);
-        let logs: Vec<f64> = parts
-            .map(|one| one.weight.ln() + self.log_of(one, tally))
-            .collect();
+        let logs = parts.map(|one| one.weight.ln() + self.log_of(one, tally));
+        let logs: Vec<f64> = logs.collect();
         log_sum(logs.iter().copied())
     }
 

@@ -7,8 +7,11 @@
 use crate::audit::data::{RequestsReport, Seeds};
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
+use crate::audit::model::engine::get;
 use specgap_base::names;
 use specgap_base::sorted::Map;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What a group of steps has in common: a family and which of it.
 pub(crate) type Group = (Family, i64);
@@ -40,7 +43,7 @@ pub(crate) struct Requests {
     /// By text, its unit.
     unit: Vec<usize>,
     /// By class, its units.
-    classes: Vec<Vec<usize>>,
+    classes: Vec<Range<usize>>,
     /// What the classes rest on.
     pub basis: &'static str,
 }
@@ -88,16 +91,14 @@ impl Requests {
             }
         }
         requests.unit = vec![0; seeds.len()];
-        let mut units = 0;
+        let mut units = 1;
         for texts in members.into_values().filter(|texts| texts.len() > 1) {
-            let first = units + 1;
-            for text in texts {
-                units += 1;
-                if let Some(unit) = requests.unit.get_mut(text) {
-                    *unit = units;
-                }
+            let class = units..units + texts.len();
+            units = class.end;
+            for (text, own) in texts.into_iter().zip(class.clone()) {
+                requests.unit[text] = own;
             }
-            requests.classes.push((first..=units).collect());
+            requests.classes.push(class);
         }
         requests
     }
@@ -119,7 +120,7 @@ impl Requests {
 
     /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
-        self.classes.iter().map(Vec::len).sum()
+        self.classes.iter().map(Range::len).sum()
     }
 
     /// Reports how they were put together; `repeated` of them repeat others.
@@ -136,10 +137,9 @@ impl Requests {
 
     /// The unit of a position.
     pub(crate) fn unit_at(&self, position: usize) -> usize {
-        let text = self.text.get(position).copied();
-        text.and_then(|text| self.unit.get(text))
-            .copied()
-            .unwrap_or(0)
+        let text = self.text.get(position);
+        let unit = text.and_then(|text| self.unit.get(*text));
+        unit.copied().unwrap_or(0)
     }
 
     /// Settles what bets have come to, from the tallies of units.
@@ -153,16 +153,16 @@ impl Requests {
         let mut price = 0.0;
         for members in &self.classes {
             let size = members.len();
-            let tallies: Vec<&Tally> = members.iter().filter_map(|unit| units.get(unit)).collect();
+            let tallies: Vec<&Tally> = members
+                .clone()
+                .filter_map(|unit| units.get(&unit))
+                .collect();
             // A text without a step has what it began with.
             let idle = (size.saturating_sub(tallies.len()) as f64).ln();
             let share = (size as f64).ln();
             price += share;
             for (place, log) in total.logs.iter_mut().enumerate() {
-                let own = tallies.iter().map(|tally| {
-                    let log = tally.logs.get(place).copied();
-                    log.unwrap_or(0.0)
-                });
+                let own = tallies.iter().map(|tally| get(&tally.logs, place));
                 *log += log_sum(own.chain([idle])) - share;
             }
             for (part, counted) in counted.iter_mut().enumerate() {
@@ -204,20 +204,15 @@ pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
     let pairs = 0.5 * tokens.len() as f64 * (tokens.len() as f64 - 1.0);
     let least = (0.5 * LEVEL / pairs.max(1.0)).ln();
     let all = (tokens.len() as f64).ln();
-    let mut found = vec![false; tokens.len()];
+    let mut found = BTreeSet::new();
     for same in order.chunk_by(|&a, &b| ids(a).eq(ids(b))) {
         // Of all sets of so many texts, each but the first draws what the first did.
         let chances = same.iter().filter_map(|text| tokens.get(*text));
-        let chance = chances
-            .map(|text| text.iter().map(|(_, chance)| chance).sum::<f64>())
-            .fold(f64::NEG_INFINITY, f64::max);
+        let chances = chances.map(|text| text.iter().map(|(_, chance)| chance).sum::<f64>());
+        let chance = chances.fold(f64::NEG_INFINITY, f64::max);
         let many = same.len() as f64;
         if many > 1.0 && many * all + (many - 1.0) * chance <= (0.5 * LEVEL).ln() - all {
-            for text in same {
-                if let Some(one) = found.get_mut(*text) {
-                    *one = true;
-                }
-            }
+            found.extend(same.iter().copied());
         }
     }
     for &[a, b] in order.array_windows() {
@@ -229,14 +224,10 @@ pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
         // the two, so that the order does not matter.
         let chance = same.fold([0.0; 2], |[p, q], (x, y)| [p + x.1, q + y.1]);
         if chance[0].max(chance[1]) <= least {
-            for text in [a, b] {
-                if let Some(one) = found.get_mut(text) {
-                    *one = true;
-                }
-            }
+            found.extend([a, b]);
         }
     }
-    found.into_iter().filter(|one| *one).count()
+    found.len()
 }
 
 #[cfg(test)]

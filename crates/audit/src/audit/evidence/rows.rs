@@ -465,10 +465,8 @@ mod tests {
         let pair = read(&lists(0.5, &BOTH), &Claimed::at(0.5)).unwrap();
         near(&pair.p, &[0.675, 0.225, 0.1]);
         // The target alone is cut, or both.
-        let mut cut = Claimed {
-            top_k: Some(1),
-            ..Claimed::at(1.0)
-        };
+        let mut cut = Claimed::at(1.0);
+        cut.top_k = Some(1);
         let pair = read(&log, &cut).unwrap();
         near(&pair.p, &[1.0, 0.0, 0.0]);
         near(&pair.whole, &[0.6, 0.2, 0.2]);
@@ -486,10 +484,8 @@ mod tests {
     fn what_lists_leave_out_is_not_guessed() {
         let log = lists(1.0, &BOTH);
         for (target, draft) in [(1.0, 0.5), (0.5, 1.0), (0.7, 0.7)] {
-            let claimed = Claimed {
-                draft_temperature: draft,
-                ..Claimed::at(target)
-            };
+            let mut claimed = Claimed::at(target);
+            claimed.draft_temperature = draft;
             let message = read(&log, &claimed).unwrap_err();
             let named = format!("[1.0, 0.5], and the audit is at {:?}", [target, draft]);
             assert!(message.contains(&named), "{message}");
@@ -506,10 +502,8 @@ mod tests {
     fn full_rows_are_read_at_two_temperatures() {
         let rows = [([0.5, 0.375, 0.125], [0.25, 0.25, 0.5])];
         let log = crate::audit::tests::log(&rows, &[([-1, -1], -1, 0)]);
-        let claimed = Claimed {
-            draft_temperature: 0.5,
-            ..Claimed::at(1.0)
-        };
+        let mut claimed = Claimed::at(1.0);
+        claimed.draft_temperature = 0.5;
         let pair = read(&log, &claimed).unwrap();
         near(&pair.p, &[0.5, 0.375, 0.125]);
         near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
@@ -587,10 +581,8 @@ mod tests {
         assert!(out[0] > 0.0 && out[4] == 0.0);
         // Equals of an end are kept with it.
         let mut equal = [0.25; 4];
-        let two = Claimed {
-            top_k: Some(2),
-            ..Claimed::at(1.0)
-        };
+        let mut two = Claimed::at(1.0);
+        two.top_k = Some(2);
         cut(&mut equal, &two, false).unwrap();
         assert_eq!(equal, [0.25; 4]);
         // Without a cut the rest stays.

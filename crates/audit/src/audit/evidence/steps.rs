@@ -3,6 +3,7 @@
 use crate::audit::data::HardCheck;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
+use specgap_base::named;
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
 
@@ -48,16 +49,63 @@ pub(crate) struct Steps {
     pub never_bonus: bool,
     /// The most drafts that a round, or a position, has.
     pub most: usize,
-    pub checks: Structure,
+    /// What the order of tokens alone shows.
+    pub checks: Checks,
 }
 
-/// What the order of tokens alone shows.
+named! {
+    /// What may never happen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Check {
+        TargetZero "target-zero"
+            "a token came out that the target gives probability 0 (u <= 0 accepts one)";
+        Masked "not-allowed" "a token came out that `allowed` masks";
+        Outside "outside-claimed-cut" "a token came out that top-k, top-p or min-p leaves out";
+        DraftZero "draft-zero" "a token was drafted that the draft gives probability 0";
+        Repeated "draft-repeated"
+            "a token was drafted twice for one position, where drafts are distinct";
+        NotEmitted "accepted-not-emitted" "a draft was accepted and another token came out";
+        AfterRejection "accepted-after-rejection" "a round went on behind its rejection";
+        Missing "tokens-missing" "a round put out fewer tokens than it accepted, and one more";
+        AfterEnd "text-after-its-end" "a text went on behind a token that ends texts";
+    }
+}
+
+/// How often each [`Check`] failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Structure {
-    pub not_emitted: Count,
-    pub after_rejection: Count,
-    pub missing: Count,
-    pub after_end: Count,
+pub(crate) struct Checks {
+    counts: [Count; Check::ALL.len()],
+    /// Any row had a mask.
+    pub has_masks: bool,
+}
+
+impl Checks {
+    pub(crate) fn found(&mut self, check: Check, position: usize) {
+        self.counts[check as usize].found(position);
+    }
+
+    pub(crate) fn of(&self, check: Check) -> Count {
+        self.counts[check as usize]
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        for (own, more) in self.counts.iter_mut().zip(other.counts) {
+            own.add(more);
+        }
+        self.has_masks |= other.has_masks;
+    }
+
+    /// Lists those that are made: of cuts and masks where there are any.
+    pub(crate) fn list(&self, claimed_cut: bool) -> Vec<HardCheck> {
+        let is_made = |check: &Check| match check {
+            Check::Masked => self.has_masks,
+            Check::Outside => claimed_cut,
+            _ => true,
+        };
+        let made = Check::ALL.into_iter().filter(is_made);
+        made.map(|check| self.of(check).check(check.as_str(), check.words()))
+            .collect()
+    }
 }
 
 /// How often, and where first.
@@ -162,11 +210,10 @@ impl Steps {
                 && stop.contains(&ended)
                 && follows(before.position, record.position)
             {
-                steps.checks.after_end.found(index);
+                steps.checks.found(Check::AfterEnd, index);
             }
-            let drafts: Vec<u32> = (record.drafts.iter())
-                .filter_map(|&x| u32::try_from(x).ok())
-                .collect();
+            let drafts = (record.drafts.iter()).filter_map(|&x| u32::try_from(x).ok());
+            let drafts: Vec<u32> = drafts.collect();
             let hit = token(record.output).is_some_and(|y| drafts.contains(&y));
             let accepted = match has_rounds {
                 true => record.accepted.filter(|accepted| *accepted >= 0),
@@ -187,7 +234,7 @@ impl Steps {
                     } else if lacks == 1 && open.accepted == open.chain.len() {
                         form.bonus.found(index);
                     } else {
-                        steps.checks.missing.found(index);
+                        steps.checks.found(Check::Missing, index);
                     }
                 } else if round.as_ref().is_some_and(Round::is_whole) {
                     form.with_bonus += 1;
@@ -234,7 +281,7 @@ impl Steps {
                     form.gone_on.found(index);
                 }
                 if gone_on {
-                    steps.checks.after_rejection.found(index);
+                    steps.checks.found(Check::AfterRejection, index);
                 } else {
                     round = None;
                     if let Some(slot) = steps.outside.get_mut(index) {
@@ -261,7 +308,7 @@ impl Steps {
             }
             form.kept += usize::from(kept);
             if kept && !drafts.contains(&output) {
-                steps.checks.not_emitted.found(index);
+                steps.checks.found(Check::NotEmitted, index);
                 continue;
             }
             let most = if steps.siblings { &drafts } else { &open.chain };
@@ -340,7 +387,7 @@ impl Form {
             let is_all = count.violations >= Self::MANY && count.violations == of as u64;
             count.first.filter(|_| is_all)
         };
-        if let Some(first) = all(steps.checks.not_emitted, self.kept) {
+        if let Some(first) = all(steps.checks.of(Check::NotEmitted), self.kept) {
             let words = format!(
                 "none of the {} accepted drafts is the output of its position: output [N] is the \
                  token that came out at the position itself, and the columns of drafts are those \
@@ -373,19 +420,18 @@ pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
         )));
     }
     let records = log.engine_records()?.into_iter().zip(log.labels()?);
-    Ok(records
-        .map(|(record, label)| EngineRecord {
-            drafts: Vec::new(),
-            output: if has_output {
-                record.output
-            } else {
-                label.token
-            },
-            accepted: None,
-            round: None,
-            ..record
-        })
-        .collect())
+    let records = records.map(|(record, label)| EngineRecord {
+        drafts: Vec::new(),
+        output: if has_output {
+            record.output
+        } else {
+            label.token
+        },
+        accepted: None,
+        round: None,
+        ..record
+    });
+    Ok(records.collect())
 }
 
 /// Reads what a log says of each position; of its text alone, if that is what is audited.
@@ -469,6 +515,12 @@ mod tests {
         read(&records(text), Rule::TOKEN).unwrap()
     }
 
+    impl Steps {
+        fn violations(&self, check: Check) -> u64 {
+            self.checks.of(check).violations
+        }
+    }
+
     /// Shows that records are refused at a position, in these words.
     fn refused(records: &[EngineRecord], rule: Rule, at: usize, words: &str) {
         let (position, message) = read(records, rule).unwrap_err();
@@ -492,7 +544,7 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!((steps.rounds, steps.siblings), (2, false));
-        assert_eq!(steps.checks, Structure::default());
+        assert_eq!(steps.checks, Checks::default());
     }
 
     /// A record says how far its round is, from 0 on, or -1 where that is not known.
@@ -524,10 +576,10 @@ mod tests {
             violations: 1,
             first: Some(first),
         };
-        assert_eq!(checks.after_rejection, count(1));
-        assert_eq!(checks.not_emitted, count(2));
-        assert_eq!(checks.missing, count(3));
-        assert_eq!(checks.after_end, count(4));
+        assert_eq!(checks.of(Check::AfterRejection), count(1));
+        assert_eq!(checks.of(Check::NotEmitted), count(2));
+        assert_eq!(checks.of(Check::Missing), count(3));
+        assert_eq!(checks.of(Check::AfterEnd), count(4));
         records[0] = record(3, &[4, 5], 4);
         refused(&records, Rule::TOKEN, 0, "accepted is 3");
     }
@@ -541,23 +593,23 @@ mod tests {
             let mut records = vec![none.clone(); behind + 1];
             records[0] = first.clone();
             let steps = read(&records, Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks, Structure::default());
+            assert_eq!(steps.checks, Checks::default());
             assert_eq!(steps.outside.iter().flatten().count(), behind);
             // Before the next round there is room for two tokens behind the rejection.
             records.push(first.clone());
             let steps = read(&records, Rule::TOKEN).unwrap();
             let found = if behind <= 2 { behind } else { 0 };
-            assert_eq!(steps.checks.after_rejection.violations, found as u64);
+            assert_eq!(steps.violations(Check::AfterRejection), found as u64);
             assert_eq!(steps.outside.iter().flatten().count(), behind - found);
             // Where the log says that it is one round, it is.
             for (depth, record) in (0..).zip(&mut records[..=behind]) {
                 record.round = Some(depth);
             }
             let steps = read(&records, Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks.after_rejection.violations, behind as u64);
+            assert_eq!(steps.violations(Check::AfterRejection), behind as u64);
         }
         // Rounds that are texts, each with a row of a draft that was rejected: the way it is written.
-        let mut texts = [first, none].repeat(6);
+        let mut texts = vec![[first, none]; 6].concat();
         for (record, place) in texts.iter_mut().zip(0..) {
             record.prompt = Some(place / 2);
         }
@@ -578,24 +630,24 @@ mod tests {
         // Two whole chains of two, without the rows of the tokens behind them.
         let records = records("2[4,5]4 []5 2[6,7]6 []7 0[1,2]3");
         let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
+        assert_eq!((steps.checks, steps.cut), (Checks::default(), 2));
         assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
         // The text goes on at once: the second round puts out no token behind its chain, which is
         // a waste, and breaks nothing.
         let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks.missing.violations, steps.cut), (0, 1));
+        assert_eq!((steps.violations(Check::Missing), steps.cut), (0, 1));
         assert_eq!((steps.without_bonus, steps.never_bonus), (1, false));
         // A round that has one row of three, and place for two.
         let short = [records[0].clone(), records[4].clone()];
         for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
             let steps = read(&placed(&short, &[10, place]), Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks.missing.violations, lost, "{place}");
+            assert_eq!(steps.violations(Check::Missing), lost, "{place}");
             assert_eq!(steps.cut as u64, 1 - lost, "{place}");
         }
         // Without places every row is taken to follow the one before.
         let steps = read(&records, Rule::TOKEN).unwrap();
         // All of them lack theirs: that favours no token.
-        let counts = (steps.checks.missing.violations, steps.cut);
+        let counts = (steps.violations(Check::Missing), steps.cut);
         assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
         assert!(steps.never_bonus);
     }
@@ -643,23 +695,23 @@ mod tests {
         let held: Vec<bool> = steps.at.iter().map(Option::is_some).collect();
         assert_eq!(held, [false, true, false, false, true]);
         assert_eq!((steps.rounds, steps.cut, steps.most), (2, 0, 2));
-        assert_eq!(steps.checks, Structure::default());
+        assert_eq!(steps.checks, Checks::default());
         let last = steps.at[4].clone().unwrap();
         assert_eq!((last.prompt, last.depth, last.output), (Some(1), 0, 2));
         // A token that ends texts ends its own alone.
         records[1].output = Some(9);
         records[1].drafts[0] = 9;
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!(steps.checks.after_end, Count::default());
+        assert_eq!(steps.checks.of(Check::AfterEnd), Count::default());
         records[3].output = Some(9);
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks.after_end.violations, steps.rounds), (1, 2));
+        assert_eq!((steps.violations(Check::AfterEnd), steps.rounds), (1, 2));
         // Nor where the text goes on elsewhere: rows between are not in the log.
         for (place, position) in [(3, 7), (4, 9)] {
             records[place].position = Some(position);
         }
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!(steps.checks.after_end, Count::default());
+        assert_eq!(steps.checks.of(Check::AfterEnd), Count::default());
     }
 
     /// Without tensor `accepted` each position is a round, and a draft that came out was kept.
@@ -673,8 +725,8 @@ mod tests {
         let read = |records: &[EngineRecord], rule| {
             Steps::from_records(records, rule, false, &BTreeSet::new())
         };
-        let (one, several) = ([none(&[4], 4), none(&[5], 7)], none(&[4, 5, 6], 6));
-        let records = [&one[..], &[none(&[-1], 3), several]].concat();
+        let records = [(&[4][..], 4), (&[5], 7), (&[-1], 3), (&[4, 5, 6], 6)];
+        let records = records.map(|(drafts, output)| none(drafts, output));
         let steps = read(&records, Rule::RRS).unwrap();
         assert!(steps.siblings);
         assert_eq!((steps.rounds, steps.most), (4, 3));

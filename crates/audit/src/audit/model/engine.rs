@@ -361,9 +361,8 @@ impl Laws {
     /// The law of what comes out; `None` where nothing is known of the draft.
     pub(crate) fn output(&self) -> Option<Vec<f64>> {
         let draft = self.draft.as_ref()?;
-        let mut kept: Vec<f64> = (draft.iter().enumerate())
-            .map(|(place, mass)| mass * self.keep(place))
-            .collect();
+        let kept = (draft.iter().enumerate()).map(|(place, mass)| mass * self.keep(place));
+        let mut kept: Vec<f64> = kept.collect();
         // Rejected mass, and for what leaves the draft out also over what is left without it.
         let (mut rejected, mut weighted) = (0.0, 0.0);
         let mut own = vec![0.0; if self.off_draft { draft.len() } else { 0 }];
@@ -379,10 +378,9 @@ impl Laws {
         }
         for (place, out) in kept.iter_mut().enumerate() {
             let mass = self.correction[place];
-            *out += if self.off_draft {
-                mass * (weighted - own[place]).max(0.0)
-            } else {
-                mass * rejected
+            *out += match self.off_draft {
+                true => mass * (weighted - own[place]).max(0.0),
+                false => mass * rejected,
             };
             *out = (1.0 - self.dropped) * *out + self.dropped * self.bonus[place];
         }
@@ -392,6 +390,7 @@ impl Laws {
 }
 
 /// The mass of a place; none outside of the row.
+#[inline]
 pub(crate) fn get(row: &[f64], place: usize) -> f64 {
     row.get(place).copied().unwrap_or(0.0)
 }
@@ -412,8 +411,8 @@ fn cut(row: &mut [f64], cut: Cut, at: &Position<'_>) {
     let least = match cut {
         Cut::TopK(count) if count < listed.len() => {
             let mut all = listed.to_vec();
-            *all.select_nth_unstable_by(count.saturating_sub(1), falling)
-                .1
+            let (_, least, _) = all.select_nth_unstable_by(count.saturating_sub(1), falling);
+            *least
         }
         // All such tokens hold less than is left out.
         Cut::TopP(held) => (1.0 - held) / row.len().max(1) as f64,
@@ -424,10 +423,7 @@ fn cut(row: &mut [f64], cut: Cut, at: &Position<'_>) {
     let others = (row.iter().enumerate()).filter(|&(x, mass)| x >= listed.len() || *mass < least);
     let beyond = others.map(|one| one.1).sum();
     if let Some(kept) = cut.keep(places.len(), beyond, |rank| listed[places[rank]]) {
-        let kept = places
-            .drain(..kept)
-            .map(|x| (x, row[x]))
-            .collect::<Vec<_>>();
+        let kept: Vec<_> = places.drain(..kept).map(|x| (x, row[x])).collect();
         row.fill(0.0);
         kept.into_iter().for_each(|(x, mass)| row[x] = mass);
     }
@@ -458,9 +454,8 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
             }
         }
         Change::AtLeast(least) => {
-            out.iter_mut()
-                .filter(|x| **x < least)
-                .for_each(|x| *x = 0.0);
+            let light = out.iter_mut().filter(|x| **x < least);
+            light.for_each(|x| *x = 0.0);
         }
     }
     or_else(out, row)
@@ -486,14 +481,13 @@ pub(crate) fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
     let mut law = vec![0.0; residual.len()];
     normalise(&mut scaled);
-    let mut order: Vec<(f64, usize, f64, f64)> = scaled
-        .iter()
+    let clocks = (0..)
+        .zip(scaled)
         .zip(q)
-        .enumerate()
-        .filter(|(_, (mass, _))| **mass > 0.0)
-        .map(|(place, (&mass, &q))| (q / mass, place, mass, q))
-        .filter(|(start, ..)| start.is_finite())
-        .collect();
+        .filter(|((_, mass), _)| *mass > 0.0);
+    let clocks = clocks.map(|((place, mass), &q)| (q / mass, place, mass, q));
+    let clocks = clocks.filter(|(start, ..)| start.is_finite());
+    let mut order: Vec<(f64, usize, f64, f64)> = clocks.collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut slope, mut offset) = (0.0, 0.0);
     let mut pieces = Vec::with_capacity(order.len());
@@ -573,10 +567,9 @@ mod tests {
         for _ in 0..400_000 {
             let clocks: Vec<f64> = (0..5).map(|_| -random.random::<f64>().ln()).collect();
             let first = |row: &[f64]| {
-                (0..5)
-                    .filter(|&i| row[i] > 0.0)
-                    .min_by(|&a, &b| (clocks[a] / row[a]).total_cmp(&(clocks[b] / row[b])))
-                    .unwrap()
+                let rings = |i: usize| clocks[i] / row[i];
+                let all = (0..5).filter(|&i| row[i] > 0.0);
+                all.min_by(|&a, &b| rings(a).total_cmp(&rings(b))).unwrap()
             };
             let x = first(&Q);
             if random.random::<f64>() >= P[x] / Q[x] {
@@ -730,10 +723,8 @@ mod tests {
         let ratios = [0, 1, 2, 3, 4].map(|place| laws.ratio(place));
         assert!(near(&ratios, &[1., 1., 0.2, 1., 0.]), "{ratios:?}");
         let draft = laws.draft.clone().unwrap();
-        assert!(
-            near(&draft, &[0.2, 0.3, 1. / 3., 0.1, 1. / 15.]),
-            "{draft:?}"
-        );
+        let expected = [0.2, 0.3, 1. / 3., 0.1, 1. / 15.];
+        assert!(near(&draft, &expected), "{draft:?}");
         assert!(near(&laws.correction(2), &one));
         // What neither row has is never kept.
         let absent = Position {

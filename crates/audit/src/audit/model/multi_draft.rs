@@ -1,6 +1,6 @@
 //! What an engine does with several drafts for one position.
 
-use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position};
+use crate::audit::model::engine::{Corrects, Engine, Keeps, Position};
 use crate::audit::model::engine::{change, get, or_else};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
@@ -78,89 +78,6 @@ pub(crate) fn kept_as(
     (tokens, law)
 }
 
-/// What tests drafts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Test {
-    /// One pass over strata.
-    OneLevel(Straddle),
-    /// A rule, at this scale.
-    Rule(Rule, f64),
-    TargetMass,
-}
-
-impl Test {
-    fn of(rule: Rule, engine: &Engine) -> Self {
-        if engine.levels_inside {
-            let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
-            return Self::OneLevel(match rule.drafts() == independent {
-                true => Straddle::Independent,
-                false => Straddle::Once,
-            });
-        }
-        match engine.keeps {
-            Keeps::Target => Self::TargetMass,
-            _ if rule.tests_drafts() => Self::Rule(rule, 1.0),
-            // One that always or never looks at q tests drafts in turn, whatever it claims.
-            Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Self::Rule(Rule::RRS, 1.0),
-            Keeps::Over(factor) => Self::Rule(rule, factor),
-            Keeps::Rule => Self::Rule(rule, 1.0),
-        }
-    }
-}
-
-/// Drafts at a position under a test: what engines of the same test and rows share.
-pub(crate) struct Tested<'a> {
-    at: &'a Position<'a>,
-    drafts: &'a [usize],
-    rule: Rule,
-    by: (Test, Change, Change),
-    p: Vec<f64>,
-    q: Vec<f64>,
-    turn: InTurn,
-}
-
-impl<'a> Tested<'a> {
-    /// Tests drafts as an engine does. O(nV), for k-seq 60 times that.
-    pub(crate) fn new(
-        rule: Rule,
-        engine: &Engine,
-        at: &'a Position<'a>,
-        drafts: &'a [usize],
-    ) -> Self {
-        let by = Self::key(rule, engine);
-        let p = change(at.p, engine.target, at);
-        let q = change(at.q, engine.ratio, at);
-        let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
-        let turn = match by.0 {
-            Test::OneLevel(straddle) => LevelStep::one(straddle).in_turn(&p, &q, &tuple),
-            Test::Rule(rule, scale) => rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple)),
-            Test::TargetMass => TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple),
-        };
-        Self {
-            at,
-            drafts,
-            rule,
-            by,
-            p,
-            q,
-            turn,
-        }
-    }
-
-    fn key(rule: Rule, engine: &Engine) -> (Test, Change, Change) {
-        let tested = engine.tests_as.unwrap_or(rule);
-        (Test::of(tested, engine), engine.target, engine.ratio)
-    }
-
-    /// Returns what another engine makes of them.
-    pub(crate) fn decide(&self, engine: &Engine) -> Decisions {
-        match Self::key(self.rule, engine) == self.by {
-            true => decisions(engine, self),
-            false => decisions(engine, &Self::new(self.rule, engine, self.at, self.drafts)),
-        }
-    }
-}
-
 impl Decisions {
     /// Lets a correction that is one of the drafts look like a draft that was kept.
     pub(crate) fn by_output(&mut self) {
@@ -181,43 +98,56 @@ impl Decisions {
     }
 }
 
-fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
-    let Tested {
-        at,
-        drafts,
-        rule,
-        p,
-        q,
-        turn: InTurn { ratios, residual },
-        ..
-    } = tested;
-    let rule = engine.tests_as.unwrap_or(*rule);
+/// Returns what an engine makes of drafts. O(nV), for k-seq 60 times that.
+pub(crate) fn decide(
+    rule: Rule,
+    engine: &Engine,
+    at: &Position<'_>,
+    drafts: &[usize],
+) -> Decisions {
+    let rule = engine.tests_as.unwrap_or(rule);
+    let p = change(at.p, engine.target, at);
+    let q = change(at.q, engine.ratio, at);
+    let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
+    let by = |step: &dyn Step| step.in_turn(&p, &q, &tuple);
+    let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
+    let InTurn { ratios, residual } = match engine.keeps {
+        // One pass over strata.
+        _ if engine.levels_inside && rule.drafts() == independent => {
+            by(&LevelStep::one(Straddle::Independent))
+        }
+        _ if engine.levels_inside => by(&LevelStep::one(Straddle::Once)),
+        Keeps::Target => by(&TargetMass { over: 1.0 }),
+        _ if rule.tests_drafts() => rule.with_step(1.0, by),
+        // One that always or never looks at q tests drafts in turn, whatever it claims.
+        Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Rule::RRS.with_step(1.0, by),
+        Keeps::Over(factor) => rule.with_step(factor, by),
+        Keeps::Rule => rule.with_step(1.0, by),
+    };
     // Where a rule that tests in turn is scaled, its ratios are.
     let scale = match engine.keeps {
         Keeps::Over(factor) if rule.tests_drafts() => factor,
         _ => 1.0,
     };
-    let best = at.likeliest(p);
-    let keeps = drafts
-        .iter()
-        .zip(ratios)
-        .map(|(&token, ratio)| match engine.keeps {
-            Keeps::Always => 1.0,
-            Keeps::IfLikeliest => f64::from(u8::from(token == best)),
-            // Of p itself, whatever was refused before.
-            Keeps::Ratio if rule.tests_drafts() => {
-                (get(p, token) / get(q, token).max(1e-300)).min(1.0)
-            }
-            _ => (ratio / scale).min(1.0),
-        });
+    let best = at.likeliest(&p);
+    let in_turn = drafts.iter().zip(ratios);
+    let keeps = in_turn.map(|(&token, ratio)| match engine.keeps {
+        Keeps::Always => 1.0,
+        Keeps::IfLikeliest => f64::from(u8::from(token == best)),
+        // Of p itself, whatever was refused before.
+        Keeps::Ratio if rule.tests_drafts() => {
+            (get(&p, token) / get(&q, token).max(1e-300)).min(1.0)
+        }
+        _ => (ratio / scale).min(1.0),
+    });
     let (tokens, law) = kept_as(drafts, keeps);
     let correction = match engine.corrects {
-        Corrects::Rule => residual.clone(),
-        Corrects::Target => p.clone(),
-        Corrects::Draft => q.clone(),
+        Corrects::Rule => residual,
+        Corrects::Target => p,
+        Corrects::Draft => q,
         Corrects::Residual | Corrects::OwnNoise => {
-            let first = p.iter().zip(q).map(|(p, q)| (p - q).max(0.0));
-            or_else(first.collect(), p)
+            let first = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0));
+            or_else(first.collect(), &p)
         }
         Corrects::OffDraft => {
             let mut off = p.clone();
@@ -226,7 +156,7 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
                     *mass = 0.0;
                 }
             }
-            or_else(off, p)
+            or_else(off, &p)
         }
     };
     Decisions {
@@ -239,11 +169,7 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::model::engine::engine;
-
-    fn decide(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
-        Tested::new(rule, engine, at, drafts).decide(engine)
-    }
+    use crate::audit::model::engine::{Change, engine};
 
     /// The law of the next of so many drafts.
     fn next_law(
@@ -288,10 +214,8 @@ mod tests {
         let tuples = (0..16u32).map(|both| [both / 4, both % 4]);
         for (rule, verifier) in all {
             // Drafts without replacement are distinct.
-            for tuple in tuples
-                .clone()
-                .filter(|[a, b]| rule != Rule::RRS_WO || a != b)
-            {
+            let distinct = |[a, b]: &[u32; 2]| rule != Rule::RRS_WO || a != b;
+            for tuple in tuples.clone().filter(distinct) {
                 let law = verifier.conditional(&tuple);
                 let mut expected = [0.0; 5];
                 for (token, mass) in tuple.iter().zip(&law.accepted) {
@@ -324,11 +248,8 @@ mod tests {
     }
 
     fn near(found: &[f64], expected: &[f64]) -> bool {
-        found.len() == expected.len()
-            && found
-                .iter()
-                .zip(expected)
-                .all(|(a, b)| (a - b).abs() < 1e-12)
+        let mut pairs = found.iter().zip(expected);
+        found.len() == expected.len() && pairs.all(|(a, b)| (a - b).abs() < 1e-12)
     }
 
     /// P(each is kept), P(none is), by hand.
@@ -374,10 +295,8 @@ mod tests {
         ];
         for (rule, engine, drafts, expected) in cases {
             let found = found(rule, &engine, &at(), drafts);
-            assert!(
-                near(&found, &expected),
-                "{rule} {engine:?} {drafts:?}: {found:?}"
-            );
+            let case = (rule, engine, drafts);
+            assert!(near(&found, &expected), "{case:?}: {found:?}");
         }
         // Where q has nothing left, later drafts are not tested.
         let alone = Position {
@@ -412,20 +331,16 @@ mod tests {
         ];
         for (rule, how, drafts, expected) in cases {
             let found = of(rule, &corrects(how), &at(), drafts);
-            assert!(
-                near(&found, &expected),
-                "{rule} {how:?} {drafts:?}: {found:?}"
-            );
+            let case = (rule, how, drafts);
+            assert!(near(&found, &expected), "{case:?}: {found:?}");
         }
         // Of equal rows nothing is left, and p stands in for it.
         let same = Position { q: &P, ..at() };
         for rule in [Rule::RRS, Rule::K_SEQ] {
             assert!(near(&of(rule, &honest, &same, &[2, 0]), &P), "{rule}");
         }
-        assert!(near(
-            &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
-            &P
-        ));
+        let residual = corrects(Corrects::Residual);
+        assert!(near(&of(Rule::RRS, &residual, &same, &[2]), &P));
     }
 
     /// A correction from p hits a draft with its p: it looks as if the draft was kept.
@@ -433,8 +348,7 @@ mod tests {
     fn what_came_out_alone_tells_what_was_kept() {
         let engine = engine!(corrects: Corrects::Target);
         let position = at();
-        let tested = Tested::new(Rule::RRS, &engine, &position, &[2, 0]);
-        let told = tested.decide(&engine);
+        let told = decide(Rule::RRS, &engine, &position, &[2, 0]);
         let mut seen = told.clone();
         seen.by_output();
         let none = told.law[2];

@@ -5,6 +5,7 @@ use crate::audit::data::Claimed;
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
 use serde_json::{Map, Value, json};
+use specgap_base::named;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 use std::collections::BTreeMap;
@@ -54,19 +55,21 @@ pub(crate) enum Correct {
     NotNormalised,
 }
 
-/// A number that is used twice within a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reused {
-    /// The draft's number is the coin.
-    Coin,
-    /// One minus it.
-    OtherCoin,
-    /// The coin draws the correction.
-    CoinCorrects,
-    /// The draft's number does.
-    DraftCorrects,
-    /// The exponential clocks that drew the draft do.
-    ClocksCorrect,
+named! {
+    /// A number that is used twice within a round, by the name of its family.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reused {
+        Coin "coin-is-the-drafts-number"
+            "the coin of acceptance is the number that drew the draft";
+        OtherCoin "coin-is-the-drafts-number"
+            "the coin of acceptance is one minus the number that drew the draft";
+        CoinCorrects "correction-reuses-the-coin"
+            "the correction is drawn with the coin that refused the draft";
+        DraftCorrects "correction-reuses-the-drafts-number"
+            "the correction is drawn with the number that drew the draft";
+        ClocksCorrect "correction-reuses-the-drafts-number"
+            "the correction is drawn with the clocks that drew the draft";
+    }
 }
 
 /// A law of what an engine does.
@@ -246,13 +249,14 @@ impl Families {
         all.drafts(rule, drawn);
         all.decisions(rule);
         if rule.tests_drafts() && rule != Rule::CARRIED && drawn {
-            let both = |reused| [false, true].map(|sorted| Law::Number(reused, sorted));
-            all.add("coin-is-the-drafts-number", both(Reused::Coin));
-            all.add("coin-is-the-drafts-number", both(Reused::OtherCoin));
-            all.add("correction-reuses-the-coin", both(Reused::CoinCorrects));
-            let reuses = "correction-reuses-the-drafts-number";
-            all.add(reuses, both(Reused::DraftCorrects));
-            all.add(reuses, [Law::Number(Reused::ClocksCorrect, false)]);
+            for reused in Reused::ALL {
+                let orders: &[bool] = match reused {
+                    Reused::ClocksCorrect => &[false],
+                    _ => &[false, true],
+                };
+                let laws = orders.iter().map(|&sorted| Law::Number(reused, sorted));
+                all.add(reused.as_str(), laws);
+            }
         }
         if rule == Rule::CARRIED {
             let carries = |bug: &&Bug| matches!(bug.name, "carries-nothing" | "bonus-from-p");
@@ -546,22 +550,7 @@ impl Law {
                 "drafts are drawn from q where the likeliest token is claimed".to_owned()
             }
             Self::Decide(keep, correct) => decision(keep, correct),
-            Self::Number(reused, _) => match reused {
-                Reused::Coin => "the coin of acceptance is the number that drew the draft",
-                Reused::OtherCoin => {
-                    "the coin of acceptance is one minus the number that drew the draft"
-                }
-                Reused::CoinCorrects => {
-                    "the correction is drawn with the coin that refused the draft"
-                }
-                Reused::DraftCorrects => {
-                    "the correction is drawn with the number that drew the draft"
-                }
-                Reused::ClocksCorrect => {
-                    "the correction is drawn with the clocks that drew the draft"
-                }
-            }
-            .to_owned(),
+            Self::Number(reused, _) => reused.words().to_owned(),
             Self::Engine(bug) => bug.words.to_owned(),
         }
     }

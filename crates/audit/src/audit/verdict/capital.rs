@@ -158,22 +158,15 @@ mod tests {
                 });
                 log_sum(terms.into_iter()) + (share / 14.0).ln()
             };
-            let needed = (steps / 2..=steps)
-                .find(|&hits| log(hits) >= 1e6f64.ln())
-                .unwrap();
+            let mut hits = steps / 2..=steps;
+            let needed = hits.find(|&hits| log(hits) >= 1e6f64.ln()).unwrap();
             // Chernoff's bound is 1% exactly there.
             let (s, mean) = (needed as f64 / n, 0.5 + t);
             let divergence = s * (s / mean).ln() + (1.0 - s) * ((1.0 - s) / (1.0 - mean)).ln();
-            assert!(
-                (n * divergence - 100f64.ln()).abs() < 1e-6 && mean > s,
-                "{steps}"
-            );
-            let law = Binomial::new(0.5 + t, steps).unwrap();
-            assert!(
-                law.cdf(needed - 1) <= 0.01,
-                "{steps}: {}",
-                law.cdf(needed - 1)
-            );
+            let off = n * divergence - 100f64.ln();
+            assert!(off.abs() < 1e-6 && mean > s, "{steps}");
+            let missed = Binomial::new(0.5 + t, steps).unwrap().cdf(needed - 1);
+            assert!(missed <= 0.01, "{steps}: {missed}");
         }
         assert!(before < 0.015, "{before}");
     }
@@ -191,11 +184,8 @@ mod tests {
             };
             let first = (1..400).find(|&steps| all(steps) >= 1.0 / alpha).unwrap();
             for steps in 1..first {
-                assert_eq!(
-                    smallest_tv(share, tolerance, steps, alpha, 0.0),
-                    None,
-                    "{steps}"
-                );
+                let found = smallest_tv(share, tolerance, steps, alpha, 0.0);
+                assert_eq!(found, None, "{steps}");
             }
             // All of `first` steps are hits with (1/2 + t)^first, which is 99% for no t < 1/2
             // that Chernoff's bound knows; with more steps fewer hits are enough.

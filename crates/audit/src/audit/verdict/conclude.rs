@@ -48,8 +48,8 @@ pub(crate) struct Candidate {
 
 /// What all of it comes to.
 pub(crate) struct Weighed<'a> {
-    found: &'a Found,
-    rule: Rule,
+    pub found: &'a Found,
+    pub rule: Rule,
     alpha: f64,
     /// By family: ln of a suspect's weight, without that of its shares.
     weights: Vec<f64>,
@@ -114,14 +114,6 @@ impl<'a> Weighed<'a> {
             }
         }
         self.candidates.sort_by(|a, b| b.log.total_cmp(&a.log));
-    }
-
-    pub(crate) fn found(&self) -> &'a Found {
-        self.found
-    }
-
-    pub(crate) fn rule(&self) -> Rule {
-        self.rule
     }
 
     /// Returns the logarithm that a capital needs: half of the level each.
@@ -223,14 +215,13 @@ impl<'a> Weighed<'a> {
         all.extend(self.keeps_anyway());
         if self.found.noises {
             let noise = NOISES.iter().zip(self.found.sequence.noise);
+            let of = "rows are those of another pass, with noise of about";
+            let words = |sigma: &f64| format!("{of} {sigma} on each logit");
+            let cure = |sigma: &f64| format!("pass --noise {sigma}, or log the engine's own rows");
             all.extend(noise.map(|(sigma, log)| Candidate {
                 fit: json_map([("noise", json!(sigma))]),
-                words: format!(
-                    "rows are those of another pass, with noise of about {sigma} on each logit"
-                ),
-                cure: format!("pass --noise {sigma}, or log the engine's own rows"),
                 lossless: true,
-                ..Candidate::new("noise", log)
+                ..Candidate::new("noise", log, words(sigma), cure(sigma))
             }));
         }
         all.sort_by(|a, b| b.log.total_cmp(&a.log));
@@ -276,22 +267,19 @@ impl<'a> Weighed<'a> {
         let law = Law::Decide(Keep::All, Correct::Claimed);
         let (_, won) = self.suspects().find(|(suspect, _)| suspect.law == law)?;
         let (share, [low, high], log) = self.found.sequence.anyway.best();
+        let [kept, least, most] = [share, low, high].map(|share| short(100.0 * share));
+        let words =
+            format!("of the drafts that the rule refuses {kept}% are kept ({least} to {most})");
+        let own = law.cure();
+        let cure = format!(
+            "{own}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law"
+        );
         Some(Candidate {
             law: Some(law),
             share,
             fit: json_map([("share", json!(share)), ("share_range", json!([low, high]))]),
-            words: format!(
-                "of the drafts that the rule refuses {}% are kept ({} to {})",
-                short(100.0 * share),
-                short(100.0 * low),
-                short(100.0 * high)
-            ),
-            cure: format!(
-                "{}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law",
-                law.cure()
-            ),
             tv: Some(share * won.apart[1] / self.looked()),
-            ..Candidate::new("accepts-more", log)
+            ..Candidate::new("accepts-more", log, words, cure)
         })
     }
 
@@ -306,50 +294,55 @@ impl<'a> Weighed<'a> {
         }
         for (one, logs) in REUSED.iter().zip(sequence.reused) {
             for (log, order) in logs.into_iter().zip(ORDERS) {
+                let cure = "draw a new random number for each draft, each coin and each token";
                 all.push(Candidate {
                     fit: json_map([("order", json!(order))]),
-                    words: one.words.to_owned(),
-                    cure: "draw a new random number for each draft, each coin and each token"
-                        .to_owned(),
-                    ..Candidate::new(one.name, log)
+                    ..Candidate::new(one.name, log, one.words, cure)
                 });
             }
         }
         let never = self.found.never.iter().copied().enumerate();
         if let Some((token, expected)) = never.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            let words = banned_in_words(&[token], expected);
             all.push(Candidate {
                 fit: banned_fit(&[token]),
-                words: banned_in_words(&[token], expected),
-                cure: BANS.to_owned(),
                 tv: Some(expected / self.looked()),
-                ..Candidate::new("token-banned", expected)
+                ..Candidate::new("token-banned", expected, words, BANS)
             });
         }
         let [outputs, drafts] = &sequence.ranks;
-        all.push(Candidate {
-            words: "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known".to_owned(),
-            cure: "compare rows with the text: another prefix, another model, another position".to_owned(),
-            ..Candidate::new("outputs-unlike-their-rows", outputs.log)
-        });
-        all.push(Candidate {
-            words: "drafts fall elsewhere in the draft's row than draws from it do: the q of the log is not the q that drafted".to_owned(),
-            cure: "log the row that the draft was drawn from, of the same prefix; what was verified with another q is not told apart".to_owned(),
-            ..Candidate::new("drafts-unlike-their-rows", drafts.log)
-        });
+        let words = "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known";
+        let cure = "compare rows with the text: another prefix, another model, another position";
+        all.push(Candidate::new(
+            "outputs-unlike-their-rows",
+            outputs.log,
+            words,
+            cure,
+        ));
+        let words = "drafts fall elsewhere in the draft's row than draws from it do: the q of the log is not the q that drafted";
+        let cure = "log the row that the draft was drawn from, of the same prefix; what was verified with another q is not told apart";
+        all.push(Candidate::new(
+            "drafts-unlike-their-rows",
+            drafts.log,
+            words,
+            cure,
+        ));
         let (rounds, kind) = sequence.rounds.largest();
+        let words = format!("rounds of one text draw with the same random numbers ({kind})");
+        let cure = "seed the generator once a request, and not once a round";
         all.push(Candidate {
             fit: json_map([("numbers", json!(kind))]),
-            words: format!("rounds of one text draw with the same random numbers ({kind})"),
-            cure: "seed the generator once a request, and not once a round".to_owned(),
-            ..Candidate::new("seed-reset-each-round", rounds)
+            ..Candidate::new("seed-reset-each-round", rounds, words, cure)
         });
         let (texts, kind) = sequence.texts.largest();
+        let words = format!(
+            "requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"
+        );
+        let cure = "give each request a generator, or a seed, of its own; if the requests were sent with one seed, log seed [N] or say --seeds shared";
         all.push(Candidate {
             fit: json_map([("numbers", json!(kind))]),
-            words: format!("requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"),
-            cure: "give each request a generator, or a seed, of its own; if the requests were sent with one seed, log seed [N] or say --seeds shared".to_owned(),
             lossless: true,
-            ..Candidate::new("shared-stream", texts)
+            ..Candidate::new("shared-stream", texts, words, cure)
         });
         all
     }
@@ -504,11 +497,10 @@ impl<'a> Weighed<'a> {
             let of: Vec<_> = (tally.groups.iter())
                 .filter(|((one, _), _)| *one == family)
                 .map(|((_, group), (steps, logs))| {
-                    let weighted = self.found.families.suspects.iter().zip(logs);
-                    let weighted: Vec<f64> = weighted
-                        .map(|(suspect, log)| log + self.weight(suspect.family))
-                        .collect();
-                    (*group, *steps, log_sum(weighted.iter().copied()))
+                    let all = self.found.families.suspects.iter().zip(logs);
+                    let all = all.map(|(suspect, log)| log + self.weight(suspect.family));
+                    let all: Vec<f64> = all.collect();
+                    (*group, *steps, log_sum(all.iter().copied()))
                 })
                 .collect();
             if of.len() < 2 {
@@ -528,43 +520,35 @@ impl<'a> Weighed<'a> {
         all
     }
 
-    /// Returns by suspect how far it moves outputs, and how many tokens show it.
-    fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
+    /// A suspect, how far it moves outputs, and how many tokens show it.
+    fn reach(&self, suspect: &Suspect, won: &Won, have: u64) -> Option<Excluded> {
         let n = self.looked();
-        (self.suspects().enumerate())
-            .map(|(place, (suspect, won))| {
-                let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
-                let needs = won
-                    .growth
-                    .map(|[sum, squares]| positions_for(sum / n, squares / n, wanted));
-                let excluded = excluded_outcomes(won.mass, n);
-                let first = needs.into_iter().flatten().chain(excluded).min();
-                let tv = won.apart[0] / n;
-                // Capital grows by 2 TV^2 a step at least (Pinsker), if the sample does not tell.
-                let least = (wanted / (tv * tv)).ceil();
-                let first = first.or((tv > 1e-3).then_some(least as u64));
-                (place, tv, first)
-            })
-            .collect()
+        let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
+        let positions = |[sum, squares]: [f64; 2]| positions_for(sum / n, squares / n, wanted);
+        let needs = won.growth.map(positions);
+        let excluded = excluded_outcomes(won.mass, n);
+        let first = needs.into_iter().flatten().chain(excluded).min();
+        let tv = won.apart[0] / n;
+        // Capital grows by 2 TV^2 a step at least (Pinsker), if the sample does not tell.
+        let least = (wanted / (tv * tv)).ceil();
+        let tokens = first.or((tv > 1e-3).then_some(least as u64));
+        let name = self.found.families.names.get(suspect.family).copied()?;
+        Some(Excluded {
+            name: name.to_owned(),
+            fit: suspect.law.fit(),
+            words: suspect.law.words(),
+            tv,
+            tokens,
+            found: tokens.is_some_and(|tokens| tokens <= have),
+        })
     }
 
     /// Lists by cause what would have been found and what would not; and the tokens that would do.
     pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
-        let reaches = self.reaches();
         let have = (self.found.looked as f64 * self.found.alone).floor() as u64;
-        let families = &self.found.families;
-        let one = |&(place, tv, tokens): &(usize, f64, Option<u64>)| {
-            let suspect = families.suspects.get(place)?;
-            Some(Excluded {
-                name: families.names.get(suspect.family).copied()?.to_owned(),
-                fit: suspect.law.fit(),
-                words: suspect.law.words(),
-                tv,
-                tokens,
-                found: tokens.is_some_and(|tokens| tokens <= have),
-            })
-        };
-        let all: Vec<Excluded> = reaches.iter().filter_map(one).collect();
+        let all = self.suspects();
+        let all = all.filter_map(|(suspect, won)| self.reach(suspect, won, have));
+        let all: Vec<Excluded> = all.collect();
         let mut names: Vec<&str> = Vec::new();
         let mut listed = Vec::new();
         for each in &all {
@@ -639,15 +623,21 @@ impl Candidate {
         }
     }
 
-    fn new(name: &'static str, log: f64) -> Self {
+    fn new(
+        name: &'static str,
+        log: f64,
+        words: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        let (words, cure) = (words.into(), cure.into());
         Self {
             name,
             law: None,
             share: 1.0,
             log,
             fit: Map::new(),
-            words: String::new(),
-            cure: String::new(),
+            words,
+            cure,
             lossless: false,
             tv: None,
         }
@@ -694,20 +684,19 @@ fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
     let (low, high) = (threshold.refused, threshold.kept);
     let middle = 0.5 * (low + high);
     let value = (middle * 1e4).round() / 1e4;
+    let range = json!([low, high]);
+    let [at, low, high] = [middle, low, high].map(short);
+    let words =
+        format!("drafts are kept without a coin, where {of} is at least {at} ({low} to {high})");
+    let cure = "draw a uniform number for each draft, and keep it if u <= p/q";
+    let fit = [
+        ("of", json!(of)),
+        ("value", json!(value)),
+        ("value_range", range),
+    ];
     Candidate {
-        fit: json_map([
-            ("of", json!(of)),
-            ("value", json!(value)),
-            ("value_range", json!([low, high])),
-        ]),
-        words: format!(
-            "drafts are kept without a coin, where {of} is at least {} ({} to {})",
-            short(middle),
-            short(low),
-            short(high)
-        ),
-        cure: "draw a uniform number for each draft, and keep it if u <= p/q".to_owned(),
-        ..Candidate::new("threshold", threshold.log)
+        fit: json_map(fit),
+        ..Candidate::new("threshold", threshold.log, words, cure)
     }
 }
 
@@ -744,11 +733,8 @@ pub(crate) fn open(
         }
         Some(tokens) if tokens > 0 => {
             let own = ", or --noise 0 if these rows are the engine's own";
-            let own = if found.noises && settings.noise.is_none() {
-                own
-            } else {
-                ""
-            };
+            let may_be_own = found.noises && settings.noise.is_none();
+            let own = if may_be_own { own } else { "" };
             let of = " of requests with a seed of their own (of those that share one, as is said, one text counts)";
             let of = if found.shares_said() { of } else { "" };
             open.push(format!(

@@ -3,7 +3,7 @@
 use crate::audit::data::Settings;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
 use crate::audit::evidence::rows::{Pair, Reader, orders_of};
-use crate::audit::evidence::steps::{Happened, Step, follows};
+use crate::audit::evidence::steps::{Checks, Happened, Step, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
@@ -12,7 +12,6 @@ use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
-use crate::audit::verdict::checks::RowChecks;
 use crate::audit::verdict::notes::drafted_nowhere;
 use crate::audit::verdict::opened::Opened;
 use crate::audit::{AuditError, refused_at};
@@ -67,7 +66,7 @@ pub(crate) struct Found {
     pub sequence: Sequence,
     /// By token: ln of the capital of "it never comes"; none of tokens that came.
     pub never: Vec<f64>,
-    pub checks: RowChecks,
+    pub checks: Checks,
     /// Sum of total variations between p and a lossy rule's output, and how many.
     pub lossy: (f64, u64),
     /// In the order of positions.
@@ -405,16 +404,12 @@ impl<'a> Asked<'a> {
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
-            has_before = if index == first {
-                has_before
-            } else {
+            has_before = if index > first {
                 is_next(index)
-            };
-            let q = if before.lacks_draft {
-                &[][..]
             } else {
-                &before.q
+                has_before
             };
+            let q: &[f64] = if before.lacks_draft { &[] } else { &before.q };
             let known = has_before && before.p.len() == pair.p.len() && !pair.rest;
             let rows = known.then_some([before.p.as_slice(), q]);
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
@@ -614,7 +609,7 @@ impl<'a> Asked<'a> {
 #[derive(Debug, Default)]
 struct Part {
     tally: Tally,
-    checks: RowChecks,
+    checks: Checks,
     lossy: (f64, u64),
     surprises: Vec<surprise::Told>,
     facts: Vec<Fact>,

@@ -512,10 +512,8 @@ pub(crate) mod tests {
                 let (book, tally) = on_drafts(from, width, tolerance);
                 let found = book.log_capital(Part::DraftLaw, &tally);
                 let expected = on_interval(from, width, tolerance).ln() - 1e-9;
-                assert!(
-                    (found - expected).abs() < 1e-12,
-                    "{from} {width}: {found} {expected}"
-                );
+                let case = (from, width, found, expected);
+                assert!((found - expected).abs() < 1e-12, "{case:?}");
             }
         }
     }
@@ -525,11 +523,9 @@ pub(crate) mod tests {
     fn e_values_of_one_record() {
         let draft = drafted(0.3, 0.25, false, 0.05);
         let audit = |records: Vec<Record>, rule: Rule| {
-            let settings = Settings {
-                tolerance: 0.0,
-                alpha: 0.25,
-                ..Settings::new(rule)
-            };
+            let mut settings = Settings::new(rule);
+            settings.tolerance = 0.0;
+            settings.alpha = 0.25;
             audit_records(&named(records), &settings, "").unwrap()
         };
         let report = audit(vec![of(Some(draft), 0.97, Some(0.01))], Rule::TOKEN);
@@ -577,10 +573,8 @@ pub(crate) mod tests {
     fn rules_keep_drafts_as_often_as_they_say() {
         let e_value = |rule: Rule, p: f64, q: f64| {
             let records = named(vec![of(Some(drafted(p, q, true, 0.0)), 0.5, None)]);
-            let settings = Settings {
-                tolerance: 0.0,
-                ..Settings::new(rule)
-            };
+            let mut settings = Settings::new(rule);
+            settings.tolerance = 0.0;
             audit_records(&records, &settings, "").unwrap().parts[1].e_value
         };
         let bets = |rule: Rule, keep: f64, p: f64| {
@@ -599,10 +593,8 @@ pub(crate) mod tests {
             (Rule::threshold(0.5).unwrap(), 0.7, 0.5, 1.0),
         ] {
             let (found, expected) = (e_value(rule, p, q), bets(rule, keep, p));
-            assert!(
-                (found / expected - 1.0).abs() < 1e-12,
-                "{rule} {p} {q}: {found} {expected}"
-            );
+            let case = (rule, p, q, found, expected);
+            assert!((found / expected - 1.0).abs() < 1e-12, "{case:?}");
         }
     }
 

@@ -2,15 +2,14 @@
 
 use crate::audit::AuditError;
 use crate::audit::beside::Cause;
-use crate::audit::data::{AuditReport, Conclusion, Excluded, HardCheck, Settings};
+use crate::audit::data::{AuditReport, Conclusion, HardCheck, Settings};
 use crate::audit::evidence::rows::orders_of;
-use crate::audit::evidence::steps::Steps;
+use crate::audit::evidence::steps::Check;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::{Families, Law, is_size, short};
-use crate::audit::verdict::checks::MASKED;
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Found};
@@ -72,17 +71,21 @@ pub fn audit(
 }
 
 /// Checks that fail a text by themselves.
-const LOSSY: [&str; 3] = ["target-zero", MASKED, "text-after-its-end"];
+const LOSSY: [Check; 3] = [Check::TargetZero, Check::Masked, Check::AfterEnd];
 
 /// Checks of outcomes against rows.
-const ROWS: [&str; 3] = ["target-zero", "draft-zero", OUTSIDE];
+const ROWS: [Check; 3] = [Check::TargetZero, Check::DraftZero, Check::Outside];
 
 /// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
 /// capital gets there with a probability of 1e-3 at most.
 const NEAR: f64 = 3.0 * LN_10;
 
 /// A token outside of a claimed cut is a finding of the suspects, which know other orders.
-const OUTSIDE: &str = "outside-claimed-cut";
+const OUTSIDE: &str = Check::Outside.as_str();
+
+fn is_among(checks: &[Check], name: &str) -> bool {
+    checks.iter().any(|check| check.as_str() == name)
+}
 
 fn audited(
     opened: &Opened<'_>,
@@ -112,7 +115,7 @@ fn audited(
     );
     let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
     let of_rule = broken(&|name| name != OUTSIDE && name != "lost-rounds");
-    if broken(&|name| LOSSY.contains(&name)) && opened.rule.is_lossless() {
+    if broken(&|name| is_among(&LOSSY, name)) && opened.rule.is_lossless() {
         conclusion = Some(Conclusion::Lossy);
     } else if conclusion.is_none() && of_rule {
         conclusion = Some(Conclusion::NotTheRule);
@@ -134,7 +137,7 @@ fn audited(
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
     let (mut fits, mut may_fit) = (None, None);
     // That drafts are distinct is a claim of the rule alone.
-    let others = broken(&|name| name != OUTSIDE && name != "draft-repeated");
+    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
     if conclusion.is_some() && numbers.is_none() && !others {
         (fits, may_fit) = another(opened, settings, &weighed, falls, conclusion)?;
     }
@@ -167,10 +170,11 @@ fn audited(
     });
     let is_other = conclusion == Conclusion::LosslessOther;
     let ok = conclusion.stands() || is_other && !settings.strict;
-    let said = Said {
+    Ok(AuditReport {
+        hard_checks,
+        surprise,
         conclusion,
         ok,
-        cause,
         fits: fits.or_else(|| named(&weighed, conclusion)),
         excluded: if refuted { Vec::new() } else { excluded },
         tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
@@ -179,15 +183,8 @@ fn audited(
             Conclusion::NotTheRule => may_fit.map(too_few_for).into_iter().collect(),
             _ => Vec::new(),
         },
-        noise: found.noise.sigma,
-        refuted,
-    };
-    let report = AuditReport {
-        hard_checks,
-        surprise,
-        ..said.report(opened, settings, command, &weighed)?
-    };
-    Ok(report)
+        ..begun(opened, settings, command, &weighed, (cause, refuted))?
+    })
 }
 
 /// Counts the positions that a recorder left out or lost.
@@ -202,7 +199,7 @@ fn left_out(log: &Log) -> usize {
 /// themselves, and each may count in three parts of its step.
 fn tells_a_law(weighed: &Weighed<'_>, one: &Candidate, checks: &[HardCheck]) -> bool {
     let excluded = checks.iter();
-    let excluded = excluded.filter(|check| ROWS.contains(&check.name.as_str()));
+    let excluded = excluded.filter(|check| is_among(&ROWS, &check.name));
     let excluded = excluded.map(|check| check.violations).sum::<u64>();
     excluded > 2 || one.log - 3.0 * excluded as f64 * IMPOSSIBLE.ln() >= weighed.needed()
 }
@@ -229,77 +226,53 @@ fn near(weighed: &Weighed<'_>, is_lossless: bool, looked: usize) -> Option<Strin
     })
 }
 
-/// What an audit says.
-struct Said {
-    conclusion: Conclusion,
-    ok: bool,
-    cause: Option<Cause>,
-    fits: Option<String>,
-    excluded: Vec<Excluded>,
-    tokens_wanted: Option<u64>,
-    open: Vec<String>,
-    noise: f64,
-    refuted: bool,
-}
-
-impl Said {
-    /// Makes the report, but for its hard checks and its surprise.
-    fn report(
-        self,
-        opened: &Opened<'_>,
-        settings: &Settings,
-        command: &str,
-        weighed: &Weighed<'_>,
-    ) -> Result<AuditReport, AuditError> {
-        let (log, found) = (opened.log, weighed.found());
-        let cause = self.cause;
-        let mut parts = weighed.parts();
-        for part in &mut parts {
-            let cause = cause.as_ref().filter(|_| part.is_refuted());
-            part.suspect = cause.map(|cause| cause.name.clone());
-        }
-        if let Some(part) = parts.get_mut(1).filter(|_| self.refuted) {
-            part.groups = weighed.groups();
-        }
-        if opened.rule == Rule::TEXT {
-            parts.retain(|part| part.part == "target-law");
-        }
-        let lossy = found.lossy;
-        let command = if log.is_held() { "" } else { command };
-        Ok(AuditReport {
-            files: (log.digests(&(0..log.positions())))
-                .map_err(|error| AuditError::Log(error.to_string()))?
-                .into_values()
-                .collect(),
-            unfinished: log.metadata().unfinished(),
-            target: log.metadata().target.as_ref().map(|file| file.name.clone()),
-            draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
-            claimed: Some(opened.claimed.clone()),
-            positions: log.positions(),
-            rounds: opened.steps.rounds,
-            not_audited: log.positions() - found.looked,
-            looked_at: found.looked,
-            noise: self.noise,
-            false_alarm: settings.alpha,
-            rows_from: log.metadata().rows_from,
-            not_comparable: log.metadata().not_comparable.clone(),
-            parts,
-            lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
-            notes: notes(opened),
-            is_sampling_assumed: settings.claimed.is_none() && log.metadata().sampling.is_none(),
-            cause,
-            suspects: weighed.listed(),
-            capital: Some(weighed.capital()),
-            excluded: self.excluded,
-            tokens_wanted: self.tokens_wanted,
-            open: self.open,
-            conclusion: self.conclusion,
-            fits: self.fits,
-            ok: self.ok,
-            tolerance: 0.0,
-            ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
-        })
+/// Begins the report: all but what is concluded.
+fn begun(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    command: &str,
+    weighed: &Weighed<'_>,
+    (cause, refuted): (Option<Cause>, bool),
+) -> Result<AuditReport, AuditError> {
+    let (log, found) = (opened.log, weighed.found);
+    let mut parts = weighed.parts();
+    for part in &mut parts {
+        let cause = cause.as_ref().filter(|_| part.is_refuted());
+        part.suspect = cause.map(|cause| cause.name.clone());
     }
+    if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
+        part.groups = weighed.groups();
+    }
+    if opened.rule == Rule::TEXT {
+        parts.retain(|part| part.part == "target-law");
+    }
+    let (said, (off, lossy)) = (log.metadata(), found.lossy);
+    let command = if log.is_held() { "" } else { command };
+    let files = log.digests(&(0..log.positions()));
+    let files = files.map_err(|error| AuditError::Log(error.to_string()))?;
+    Ok(AuditReport {
+        files: files.into_values().collect(),
+        unfinished: said.unfinished(),
+        target: said.target.as_ref().map(|file| file.name.clone()),
+        draft: said.draft.as_ref().map(|file| file.name.clone()),
+        claimed: Some(opened.claimed.clone()),
+        positions: log.positions(),
+        rounds: opened.steps.rounds,
+        not_audited: log.positions() - found.looked,
+        looked_at: found.looked,
+        noise: found.noise.sigma,
+        false_alarm: settings.alpha,
+        rows_from: said.rows_from,
+        not_comparable: said.not_comparable.clone(),
+        parts,
+        lossy_by_design: (lossy > 0).then(|| off / lossy as f64),
+        notes: notes(opened),
+        is_sampling_assumed: settings.claimed.is_none() && said.sampling.is_none(),
+        cause,
+        suspects: weighed.listed(),
+        capital: Some(weighed.capital()),
+        ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
+    })
 }
 
 /// Returns what explains the log, and by how much it beats the next. Where another rule fits, nothing
@@ -326,17 +299,18 @@ fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
     Some(match (one.name, one.share < 1.0) {
         ("draft-sampled", _) => "exact-match".to_owned(),
         ("carries-nothing", _) => "token".to_owned(),
-        ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule()),
+        ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule),
         (name, false) => name.to_owned(),
         (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
     })
 }
 
 fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
-    let mut all = found.checks.list(&opened.steps, opened.claimed.cuts());
+    let mut checks = found.checks;
+    checks.add(opened.steps.checks);
+    let mut all = checks.list(opened.claimed.cuts());
     if opened.rule == Rule::TEXT {
-        let of_texts = ["target-zero", MASKED, OUTSIDE, "text-after-its-end"];
-        all.retain(|one| of_texts.contains(&one.name.as_str()));
+        all.retain(|one| one.name == OUTSIDE || is_among(&LOSSY, &one.name));
     }
     all.extend(lost(opened.log));
     all
@@ -390,7 +364,7 @@ fn another(
         };
         let found = Found::of(&other, settings, &|_| {})?;
         let own = Weighed::new(&found, rule, settings.alpha);
-        let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
+        let broken = found.checks.list(other.claimed.cuts());
         let broken = broken.iter().any(|check| check.violations > 0);
         let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
         if !holds || broken || found.tally.steps[1] == 0 {

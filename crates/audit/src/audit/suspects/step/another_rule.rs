@@ -91,12 +91,8 @@ impl<'a> Here<'a> {
         let best = self.p.likeliest();
         let left = |place: &usize| self.correction(*place);
         let falling = |a: &usize, b: &usize| left(a).total_cmp(&left(b)).then(b.cmp(a));
-        let asked = if correct == Correct::LikeliestLeft && !self.kept {
-            size
-        } else {
-            0
-        };
-        let best_left = (0..asked).max_by(falling);
+        let is_asked = correct == Correct::LikeliestLeft && !self.kept;
+        let best_left = (0..if is_asked { size } else { 0 }).max_by(falling);
         let last = size.saturating_sub(1);
         let law = |place: usize| -> f64 {
             match correct {
@@ -166,7 +162,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let (p, q) = (&prepared.row, &draft.row);
-        let moved = || draft.moved_from(self.q.row);
+        let moved = || draft.moved(self.q.row);
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), self.price(moved));
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
@@ -179,7 +175,7 @@ impl<'a> Here<'a> {
                 }
             }
         }
-        told.output = self.on_output(p.at(self.output), || prepared.moved(self));
+        told.output = self.on_output(p.at(self.output), || prepared.moved(self.p.row));
         told
     }
 
@@ -225,7 +221,7 @@ impl<'a> Here<'a> {
             }
             _ if self.kept => {}
             Reused::CoinCorrects | Reused::DraftCorrects => {
-                let law: Vec<f64> = (0..self.p.row.len()).map(self.residual()).collect();
+                let law = self.row(self.residual());
                 let cell = cell_of(&law, y);
                 let (number, length) = match reused {
                     Reused::CoinCorrects => ([keep, 1.0], 1.0 - keep),
@@ -238,8 +234,7 @@ impl<'a> Here<'a> {
                 }
             }
             Reused::ClocksCorrect => {
-                let all = 0..self.p.row.len();
-                let over: Vec<f64> = all.map(|place| self.over(place)).collect();
+                let over = self.row(|place| self.over(place));
                 let law = own_noise(&over, self.q.row);
                 if self.known.left > 0.0 {
                     told.rule[2] = self.on_correction(|place| get(&law, place));

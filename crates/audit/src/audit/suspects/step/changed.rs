@@ -56,12 +56,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    pub(super) fn moved(&self, here: &Here<'_>) -> f64 {
-        self.moved_from(here.p.row)
-    }
-
     /// Returns how much is moved from the row that was changed.
-    pub(super) fn moved_from(&self, row: &[f64]) -> f64 {
+    pub(super) fn moved(&self, row: &[f64]) -> f64 {
         *self.moved.get_or_init(|| self.row.moved(row))
     }
 
@@ -185,9 +181,8 @@ impl<'a> Here<'a> {
     pub(super) fn learnt(&self, add: f64) -> Option<Changed<'_>> {
         let [came, expected] = self.came?;
         let all = self.p.row.iter().zip(came).zip(expected);
-        let mut row: Vec<f64> = all
-            .map(|((p, came), expected)| p * (came + add) / (expected + add))
-            .collect();
+        let row = all.map(|((p, came), expected)| p * (came + add) / (expected + add));
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
     }
 
@@ -223,9 +218,8 @@ impl<'a> Here<'a> {
             true => x,
             false => x.powf(1.0 / factor),
         };
-        let mut row: Vec<f64> = (tokens.iter())
-            .map(|token| power(whole.at(*token as usize)))
-            .collect();
+        let row = (tokens.iter()).map(|token| power(whole.at(*token as usize)));
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row);
         cut_row(&mut row, &claimed, false).ok()?;
         let places = tokens.iter().map(|token| *token as usize);

@@ -55,8 +55,7 @@ impl<'a> Here<'a> {
                 0.5 * (exact - other).abs() + self.known.width * keep.min(1.0 - keep);
         }
         if self.draft().is_some() && !self.outside {
-            let all = 0..self.p.row.len();
-            self.known.corrections = all.map(|place| self.correction_at(place)).collect();
+            self.known.corrections = self.row(|place| self.correction_at(place));
         }
         if self.siblings && !self.drafts.is_empty() && !self.outside {
             self.known.several = Some(self.several(&Engine::HONEST, [None; 2]));

@@ -187,6 +187,11 @@ impl<'a> Here<'a> {
         }
     }
 
+    /// Lists a number of each entry of the rows.
+    fn row(&self, of: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..self.p.row.len()).map(of).collect()
+    }
+
     /// Counts the listed tokens.
     fn listed(&self) -> usize {
         self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())

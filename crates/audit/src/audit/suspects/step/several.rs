@@ -3,7 +3,7 @@
 use super::changed::Prepared;
 use super::{Here, Several, Told};
 use crate::audit::model::engine::{Engine, Position, get};
-use crate::audit::model::multi_draft::{Tested, drawn_from, kept_as, next_draft};
+use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft};
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Law, Place};
 use crate::audit::suspects::view::SHORT;
@@ -26,7 +26,7 @@ impl<'a> Here<'a> {
             }
             _ => vec![None; self.drafts.len()],
         };
-        let mut decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        let mut decided = decide(self.rule, engine, &at, self.drafts);
         if self.by_output {
             decided.by_output();
         }
@@ -52,7 +52,7 @@ impl<'a> Here<'a> {
         let everywhere = matches!(law, Law::Target(_, Place::Everywhere));
         let row = row.filter(|_| everywhere);
         if let Some(row) = row {
-            told.output = self.on_output(row.row.at(self.output), || row.moved(self));
+            told.output = self.on_output(row.row.at(self.output), || row.moved(self.p.row));
         }
         let Some(claim) = self.known.several.as_ref() else {
             return told;

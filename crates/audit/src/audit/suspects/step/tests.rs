@@ -123,11 +123,9 @@ fn of_rule(told: &Told) -> f64 {
 
 /// All that can happen at a step with one draft, with its chance under the claim.
 fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
-    let at = Position {
-        reach,
-        stands,
-        ..Position::new(&P, &Q)
-    };
+    let mut at = Position::new(&P, &Q);
+    at.reach = reach;
+    at.stands = stands;
     let laws = Laws::new(rule, &Engine::HONEST, &at);
     let likeliest = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
     let drawn = match rule.drafts() {
@@ -184,11 +182,8 @@ fn no_suspect_wins_on_average() {
         }
         assert!((total - 1.0).abs() < 1e-9, "{rule}: {total}");
         if stands < 1.0 {
-            let over: Vec<f64> = P
-                .iter()
-                .zip(Q)
-                .map(|(p, q)| (p - stands * q).max(0.0))
-                .collect();
+            let over = P.iter().zip(Q);
+            let over: Vec<f64> = over.map(|(p, q)| (p - stands * q).max(0.0)).collect();
             let left: f64 = over.iter().sum();
             for (output, over) in over.iter().enumerate().filter(|(_, over)| **over > 0.0) {
                 let case = Case::alone(rule, carried, output, false);
@@ -241,9 +236,8 @@ fn no_suspect_wins_on_tokens_alone() {
 #[test]
 fn long_rows_pay_what_their_tokens_do() {
     let made = |by: usize| {
-        let mut row: Vec<f64> = (0..1500)
-            .map(|i| 1.0 / (1 + i * by % 1499) as f64)
-            .collect();
+        let row = (0..1500).map(|i| 1.0 / (1 + i * by % 1499) as f64);
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row);
         row
     };
@@ -301,11 +295,8 @@ fn noise_is_covered_at_both_ends() {
                     true => noise.call(P[y], Q[y]) / sum,
                     false => (P[y] - Q[y]).max(0.0) / left,
                 };
-                let chance = if is_kept {
-                    kept
-                } else {
-                    (1.0 - kept) * correction
-                };
+                let refused = (1.0 - kept) * correction;
+                let chance = if is_kept { kept } else { refused };
                 let case = Case::of(Rule::TOKEN, [1.0, 1.0], x, is_kept, y);
                 told(&case, sigma, &mut |place, told| {
                     let own = told.rule.iter().map(|one| one.ratio / (1.0 + one.price));
