@@ -1,12 +1,14 @@
 //! What an audit is asked and what it finds.
 
 use super::beside::{Cause, CountsReport, Surprise};
+use super::evidence::book::Part;
 use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use specgap_base::{names, read_by_name};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
 use specgap_sampling::{CutOrder, Cuts};
+use std::f64::consts::LN_10;
 
 /// How an engine claims to sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -225,6 +227,33 @@ pub struct PartReport {
 }
 
 impl PartReport {
+    /// A part with ln of its e-value, which refutes it or not; or why it is not testable.
+    pub(crate) fn new(
+        part: Part,
+        steps: u64,
+        log: f64,
+        refutes: bool,
+        reason: Option<String>,
+    ) -> Self {
+        let verdict = match (&reason, refutes) {
+            (Some(_), _) => Outcome::NotTestable,
+            (None, true) => Outcome::Refuted,
+            (None, false) => Outcome::Consistent,
+        };
+        Self {
+            part: part.name().to_owned(),
+            verdict,
+            steps,
+            e_value: log.min(300.0 * LN_10).exp(),
+            log10_e_value: log / LN_10,
+            smallest_tv_excluded: None,
+            suspect: None,
+            evidence: Vec::new(),
+            groups: Vec::new(),
+            reason,
+        }
+    }
+
     pub(crate) fn is_refuted(&self) -> bool {
         self.verdict == Outcome::Refuted
     }
@@ -246,6 +275,13 @@ pub enum Conclusion {
     /// Nothing was found, and too little would have been.
     #[default]
     Undecided,
+}
+
+impl Conclusion {
+    /// Tells whether nothing was found against the claim.
+    pub(crate) fn stands(self) -> bool {
+        matches!(self, Self::AsClaimed | Self::Undecided)
+    }
 }
 
 /// A departure that a log would have shown, or would not.
@@ -432,10 +468,7 @@ impl AuditReport {
     pub fn with_counts(mut self, counts: CountsReport) -> Self {
         if counts.verdict == Outcome::Refuted {
             self.ok = false;
-            if matches!(
-                self.conclusion,
-                Conclusion::AsClaimed | Conclusion::Undecided
-            ) {
+            if self.conclusion.stands() {
                 self.conclusion = Conclusion::NotTheRule;
             }
         }

@@ -53,6 +53,27 @@ pub(super) const WORDS: [(&str, &str); 18] = pairs! {
     "noise_accepted" "i64 [M, U]: which draft that is; K for none";
 };
 
+/// A number of an array.
+pub(super) trait Entry {
+    const DTYPE: Dtype;
+
+    fn bytes(self) -> impl Iterator<Item = u8>;
+}
+
+macro_rules! entries {
+    ($($entry:ty: $dtype:ident),+) => {$(
+        impl Entry for $entry {
+            const DTYPE: Dtype = Dtype::$dtype;
+
+            fn bytes(self) -> impl Iterator<Item = u8> {
+                self.to_le_bytes().into_iter()
+            }
+        }
+    )+};
+}
+
+entries!(&f32: F32, &f64: F64, i64: I64);
+
 /// The arrays of a file, which are filled one vector after the other: the first axis of each.
 #[derive(Default)]
 pub(super) struct Arrays(Vec<RawTensor>);
@@ -63,80 +84,49 @@ impl Arrays {
         let k = vector.drafts.len();
         let v = vector.target.first().map_or(0, Vec::len);
         let (p, q) = (&vector.target, &vector.draft);
-        self.floats32("target", &[p.len(), v], p.iter().flatten());
-        self.floats32("draft", &[q.len(), v], q.iter().flatten());
+        self.put("target", &[p.len(), v], p.iter().flatten());
+        self.put("draft", &[q.len(), v], q.iter().flatten());
         let drafts = vector.drafts.iter().map(|&token| i64::from(token));
-        self.integers("drafts", &[k], drafts);
-        self.integers("possible", &[], [i64::from(vector.possible)]);
-        self.floats("keeps", &[k], &laws.keeps);
-        self.floats("accepted_law", &[k + 1], &laws.accepted);
+        self.put("drafts", &[k], drafts);
+        self.put("possible", &[], [i64::from(vector.possible)]);
+        self.put("keeps", &[k], &laws.keeps);
+        self.put("accepted_law", &[k + 1], &laws.accepted);
         let next = &laws.next;
-        self.floats("next_law", &[next.len(), v], next.iter().flatten());
+        self.put("next_law", &[next.len(), v], next.iter().flatten());
         let coins = coins::all(laws, Order::of(rule));
         let u = coins.len();
-        self.floats("coins", &[u, k], coins.iter().flat_map(|one| &one.tests));
-        self.integers("coins_accepted", &[u], coins.iter().map(|one| one.accepted));
-        self.floats("final_coin", &[u], coins.iter().map(|one| &one.last));
-        self.integers("final_token", &[u], coins.iter().map(|one| one.token));
+        self.put("coins", &[u, k], coins.iter().flat_map(|one| &one.tests));
+        self.put("coins_accepted", &[u], coins.iter().map(|one| one.accepted));
+        self.put("final_coin", &[u], coins.iter().map(|one| &one.last));
+        self.put("final_token", &[u], coins.iter().map(|one| one.token));
         let carried = match carry::width(rule, k) {
             0 => return,
             width if width == k => vec![k],
             _ => vec![k + 1, 2],
         };
-        self.floats("carry", &carried, &vector.carry);
-        self.integers("next_token", &[k + 1], laws.next_token.iter().copied());
+        self.put("carry", &carried, &vector.carry);
+        self.put("next_token", &[k + 1], laws.next_token.iter().copied());
         let behind = [&[k + 1][..], &carried].concat();
-        self.floats("carry_next", &behind, laws.carry_next.iter().flatten());
+        self.put("carry_next", &behind, laws.carry_next.iter().flatten());
     }
 
     /// One entry of the first axis more, of an array that has this shape behind it.
-    pub(super) fn floats32<'a>(
+    pub(super) fn put<T: Entry>(
         &mut self,
         name: &'static str,
         shape: &[usize],
-        values: impl IntoIterator<Item = &'a f32>,
-    ) {
-        let bytes = values.into_iter().flat_map(|x| x.to_le_bytes());
-        self.add(name, Dtype::F32, shape, bytes);
-    }
-
-    pub(super) fn floats<'a>(
-        &mut self,
-        name: &'static str,
-        shape: &[usize],
-        values: impl IntoIterator<Item = &'a f64>,
-    ) {
-        let bytes = values.into_iter().flat_map(|x| x.to_le_bytes());
-        self.add(name, Dtype::F64, shape, bytes);
-    }
-
-    pub(super) fn integers(
-        &mut self,
-        name: &'static str,
-        shape: &[usize],
-        values: impl IntoIterator<Item = i64>,
-    ) {
-        let bytes = values.into_iter().flat_map(i64::to_le_bytes);
-        self.add(name, Dtype::I64, shape, bytes);
-    }
-
-    fn add(
-        &mut self,
-        name: &'static str,
-        dtype: Dtype,
-        shape: &[usize],
-        bytes: impl Iterator<Item = u8>,
+        values: impl IntoIterator<Item = T>,
     ) {
         if self.0.iter().all(|one| one.name != name) {
             self.0.push(RawTensor {
                 name,
-                dtype,
+                dtype: T::DTYPE,
                 shape: [&[0][..], shape].concat(),
                 data: Vec::new(),
             });
         }
         if let Some(one) = self.0.iter_mut().find(|one| one.name == name) {
-            one.data.extend(bytes);
+            one.data.extend(values.into_iter().flat_map(T::bytes));
             one.shape[0] += 1;
         }
     }

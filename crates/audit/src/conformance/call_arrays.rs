@@ -44,29 +44,29 @@ impl Arrays {
         let v = all.first().map_or(0, |one| one.logits[0].len());
         let each = |of: fn(&Request) -> i64| all.iter().map(of);
         let logits = all.iter().flat_map(|one| one.logits.iter().flatten());
-        self.floats32("target_logits", &[r, k + 1, v], logits);
+        self.put("target_logits", &[r, k + 1, v], logits);
         let allowed = all.iter().flat_map(|one| one.allowed.iter().flatten());
         let allowed = allowed.map(|may| i64::from(*may));
-        self.integers("allowed", &[r, k + 1, v], allowed);
+        self.put("allowed", &[r, k + 1, v], allowed);
         let temperatures = all.iter().map(|one| &one.temperature);
-        self.floats("temperature", &[r], temperatures);
+        self.put("temperature", &[r], temperatures);
         let rows = all.iter().flat_map(|one| one.draft.iter().flatten());
-        self.floats32("draft_rows", &[r, k, d], rows);
-        self.integers("draft_bits", &[], [call.draft_bits]);
-        self.integers("d2t", &[d], call.map.iter().map(|token| *token as i64));
+        self.put("draft_rows", &[r, k, d], rows);
+        self.put("draft_bits", &[], [call.draft_bits]);
+        self.put("d2t", &[d], call.map.iter().map(|token| *token as i64));
         let ids = all.iter().flat_map(|one| one.draft_ids.iter().copied());
-        self.integers("draft_ids", &[r, k], ids);
+        self.put("draft_ids", &[r, k], ids);
         let tokens = all.iter().flat_map(|one| one.drafts.iter().copied());
-        self.integers("draft_tokens", &[r, k], tokens);
-        self.integers("counts", &[r], each(|one| one.count as i64));
-        self.integers("verified", &[r], each(|one| one.verified as i64));
-        self.integers("expect", &[r], each(|one| one.expect as i64));
+        self.put("draft_tokens", &[r, k], tokens);
+        self.put("counts", &[r], each(|one| one.count as i64));
+        self.put("verified", &[r], each(|one| one.verified as i64));
+        self.put("expect", &[r], each(|one| one.expect as i64));
         let accepted = laws.iter().flat_map(|one| &one.accepted);
-        self.floats("request_accepted_law", &[r, k + 1], accepted);
+        self.put("request_accepted_law", &[r, k + 1], accepted);
         let next = laws.iter().flat_map(|one| one.next.iter().flatten());
-        self.floats("request_next_law", &[r, k + 1, v], next);
+        self.put("request_next_law", &[r, k + 1, v], next);
         let first = laws.iter().flat_map(|one| one.first.iter().flatten());
-        self.floats("first_law", &[r, 2, v], first);
+        self.put("first_law", &[r, 2, v], first);
         let mut coins = Vec::with_capacity(u * r);
         for choice in 0..u {
             for (one, laws) in all.iter().zip(&laws) {
@@ -78,12 +78,12 @@ impl Arrays {
             }
         }
         let tests = coins.iter().flat_map(|one| &one.tests);
-        self.floats("request_coins", &[u, r, k], tests);
+        self.put("request_coins", &[u, r, k], tests);
         let accepted = coins.iter().map(|one| one.accepted);
-        self.integers("request_coins_accepted", &[u, r], accepted);
+        self.put("request_coins_accepted", &[u, r], accepted);
         let last = coins.iter().map(|one| &one.last);
-        self.floats("request_final_coin", &[u, r], last);
+        self.put("request_final_coin", &[u, r], last);
         let tokens = coins.iter().map(|one| one.token);
-        self.integers("request_final_token", &[u, r], tokens);
+        self.put("request_final_token", &[u, r], tokens);
     }
 }

@@ -188,10 +188,9 @@ impl CallSituation {
                 }
             }
             Self::HalfPrecision | Self::BrainPrecision => {
-                let steps = if self == Self::HalfPrecision {
-                    2048
-                } else {
-                    256
+                let (steps, far) = match self == Self::HalfPrecision {
+                    true => (2048, 200.0),
+                    false => (256, 24.0),
                 };
                 for k in 0..DRAFTS {
                     one.draft[k] = in_steps(&one.draft[k], steps);
@@ -199,7 +198,6 @@ impl CallSituation {
                     one.draft_token(k, id, map);
                 }
                 // In 16 bits numbers of this size are apart by 1/8.
-                let far = if steps == 256 { 24.0 } else { 200.0 };
                 one.logits.iter_mut().flatten().for_each(|x| *x += far);
             }
             Self::Budget => one.verified = at,
@@ -240,11 +238,8 @@ impl Request {
         map: &[usize],
         random: &mut ChaCha8Rng,
     ) -> Self {
-        let mut logits = Vec::with_capacity(DRAFTS + 1);
-        for _ in 0..=DRAFTS {
-            let p = row(vocabulary, 2.0, random);
-            logits.push(p.iter().map(|x| x.ln()).collect());
-        }
+        let rows = (0..=DRAFTS).map(|_| row(vocabulary, 2.0, random));
+        let logits = rows.map(|p| p.iter().map(|x| x.ln()).collect()).collect();
         let mut one = Self {
             logits,
             allowed: vec![vec![true; vocabulary]; DRAFTS + 1],
@@ -337,11 +332,8 @@ impl Request {
                 for k in 0..self.verified {
                     let (p, q) = (self.target(k), self.offered(k, map));
                     let token = self.drafts[k] as usize;
-                    let ratio = if p[token] > 0.0 {
-                        p[token] / q[token]
-                    } else {
-                        0.0
-                    };
+                    let positive = Some(p[token]).filter(|p| *p > 0.0);
+                    let ratio = positive.map_or(0.0, |p| p / q[token]);
                     let keep = ratio.min(1.0);
                     laws.ratios.push(ratio);
                     laws.accepted[k] = reached * (1.0 - keep);
@@ -378,10 +370,8 @@ fn in_steps(row: &[f32], steps: u32) -> Vec<f32> {
     if let Some(count) = most.and_then(|id| counts.get_mut(id)) {
         *count += left;
     }
-    counts
-        .into_iter()
-        .map(|count| (f64::from(count) / n) as f32)
-        .collect()
+    let shares = counts.into_iter().map(|count| f64::from(count) / n);
+    shares.map(|share| share as f32).collect()
 }
 
 /// Choices that a call has.

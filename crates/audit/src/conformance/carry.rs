@@ -56,11 +56,9 @@ pub(super) fn inside(rule: RuleName, drafts: usize, random: &mut ChaCha8Rng) -> 
             before = floor(sum);
         }
     } else {
-        let older: Vec<[f64; 2]> = block
-            .ages()
-            .skip(1)
-            .map(|&[drafted, kept]| [f64::from(drafted as f32), floor(kept)])
-            .collect();
+        let older = block.ages().skip(1);
+        let older = older.map(|&[drafted, kept]| [f64::from(drafted as f32), floor(kept)]);
+        let older: Vec<[f64; 2]> = older.collect();
         let start = 1.0 - older.iter().map(|[_, kept]| kept).sum::<f64>();
         carried.extend([start, start]);
         carried.extend(older.into_iter().flatten());

@@ -56,10 +56,8 @@ pub(super) fn all(laws: &Laws, order: Order) -> Vec<Coins> {
     let mut all = Vec::with_capacity(4 * drafts);
     for at in 0..drafts {
         let keep = laws.keeps.get(at).copied().unwrap_or(0.0);
-        for (way, test) in [0.0, keep * (1.0 - APART), keep * (1.0 + APART), ALMOST_ONE]
-            .into_iter()
-            .enumerate()
-        {
+        let ways = [0.0, keep * (1.0 - APART), keep * (1.0 + APART), ALMOST_ONE];
+        for (way, test) in ways.into_iter().enumerate() {
             let tests: Vec<f64> = (laws.keeps.iter().enumerate())
                 .map(|(k, &keep)| match (k.cmp(&at), order) {
                     // A chain gets here by acceptances, others by rejections.
@@ -91,11 +89,8 @@ pub(super) fn all(laws: &Laws, order: Order) -> Vec<Coins> {
 fn outcome(keeps: &[f64], spread: &[f64], tests: &[f64], order: Order) -> i64 {
     let count = keeps.len();
     for turn in 0..count {
-        let k = if order == Order::FromEnd {
-            count - 1 - turn
-        } else {
-            turn
-        };
+        let from_end = order == Order::FromEnd;
+        let k = if from_end { count - 1 - turn } else { turn };
         let (keep, test, spread) = (keeps[k], tests[k], spread[k]);
         let kept = if keep <= 0.0 && (spread == 0.0 || test > spread) {
             false
@@ -112,10 +107,9 @@ fn outcome(keeps: &[f64], spread: &[f64], tests: &[f64], order: Order) -> i64 {
             _ => {}
         }
     }
-    if order == Order::FromEnd {
-        0
-    } else {
-        count as i64
+    match order {
+        Order::FromEnd => 0,
+        _ => count as i64,
     }
 }
 
@@ -139,11 +133,11 @@ fn last(law: &[f64], way: usize) -> (f64, i64) {
     };
     let before: f64 = law.iter().take(token).sum();
     let middle = (before + 0.5 * law[token]) / total;
-    if law[token] < least * total {
-        (middle.min(ALMOST_ONE), -1)
-    } else {
-        (middle.min(ALMOST_ONE), token as i64)
-    }
+    let is_sure = law[token] >= least * total;
+    (
+        middle.min(ALMOST_ONE),
+        if is_sure { token as i64 } else { -1 },
+    )
 }
 
 #[cfg(test)]

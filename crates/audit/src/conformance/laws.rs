@@ -40,10 +40,9 @@ impl Laws {
         vector: &Vector,
         exact: bool,
     ) -> Result<Self, Box<dyn Error>> {
-        if rule.is_chain() {
-            Self::chain(vector, exact)
-        } else {
-            Self::siblings(rule, vector, exact)
+        match rule.is_chain() {
+            true => Self::chain(vector, exact),
+            false => Self::siblings(rule, vector, exact),
         }
     }
 
@@ -57,10 +56,9 @@ impl Laws {
             let keep = law.accepted.first().copied().unwrap_or(0.0);
             keeps.push(keep);
             accepted.push(reached * law.rejected);
-            next.push(if law.rejected > 0.0 {
-                law.residual.to_vec()
-            } else {
-                vec![0.0; p.len()]
+            next.push(match law.rejected > 0.0 {
+                true => law.residual.to_vec(),
+                false => vec![0.0; p.len()],
             });
             reached *= keep;
         }
@@ -96,17 +94,13 @@ impl Laws {
         let mut left = 1.0;
         let mut keeps = Vec::with_capacity(n);
         for &mass in &law.accepted {
-            keeps.push(if left > 0.0 {
-                (mass / left).min(1.0)
-            } else {
-                0.0
-            });
+            let keep = if left > 0.0 { mass / left } else { 0.0 };
+            keeps.push(keep.min(1.0));
             left -= mass;
         }
-        let mut output: Vec<f64> = if law.rejected > 0.0 {
-            law.residual.iter().map(|x| law.rejected * x).collect()
-        } else {
-            vec![0.0; p.len()]
+        let mut output: Vec<f64> = match law.rejected > 0.0 {
+            true => law.residual.iter().map(|x| law.rejected * x).collect(),
+            false => vec![0.0; p.len()],
         };
         for (&token, mass) in tuple.iter().zip(&law.accepted) {
             if let Some(entry) = output.get_mut(token as usize) {
@@ -136,11 +130,7 @@ fn conditional(
 ) -> Result<(ConditionalLaw<f64>, bool), Box<dyn Error>> {
     let problem = Problem::from_law("conformance", Target::new(&wide(p))?, scheme)?;
     let rule = verifier(rule.as_str().parse()?, &problem)?;
-    let fractions = if exact {
-        rule.conditional_exact(tuple)
-    } else {
-        None
-    };
+    let fractions = exact.then(|| rule.conditional_exact(tuple)).flatten();
     let is_exact = fractions.is_some();
     let law = match fractions {
         Some(law) => ConditionalLaw {

@@ -126,6 +126,10 @@ struct Named {
     words: &'static str,
 }
 
+fn named(all: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<Named> {
+    all.map(|(name, words)| Named { name, words }).collect()
+}
+
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct File {
@@ -161,30 +165,24 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
     if let Some(&vocabulary) = settings.vocabularies.iter().find(wrong) {
         return Err(ConformanceError::Vocabulary(vocabulary));
     }
-    let (mut files, mut listed) = (Vec::new(), Vec::new());
+    let mut made = Files::default();
     for &rule in &settings.rules {
-        let numbers = rule
-            .entry()
-            .vectors
-            .map_or(&[][..], |vectors| vectors.drafts);
+        let numbers = rule.entry().vectors;
+        let numbers = numbers.map_or(&[][..], |vectors| vectors.drafts);
         for &vocabulary in &settings.vocabularies {
-            for &drafts in numbers {
-                let few = vocabulary >= LARGE;
-                if few && Some(&drafts) != numbers.first() {
-                    continue;
-                }
+            // Of large ones there is one number of drafts.
+            let few = vocabulary >= LARGE;
+            let most = if few { 1 } else { numbers.len() };
+            for &drafts in numbers.iter().take(most) {
                 let name = format!("{rule}-v{vocabulary}-k{drafts}.npz");
-                if listed.iter().any(|file: &File| file.file == name) {
+                if made.has(&name) {
                     continue;
                 }
                 let (situations, tensors, exact) = file(rule, vocabulary, drafts, settings.seed)?;
                 if situations.is_empty() {
                     continue;
                 }
-                let bytes = npz(&tensors)
-                    .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
-                files.push((name.clone(), bytes));
-                listed.push(File {
+                let file = File {
                     file: name,
                     kind: if rule == NOISE { "noise" } else { "rounds" },
                     rule: rule.as_str(),
@@ -192,33 +190,28 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                     drafts,
                     arithmetic: if exact { "exact" } else { "f64" },
                     situations,
-                });
+                };
+                made.add(file, &tensors)?;
             }
         }
     }
     if settings.rules.contains(&RuleName::TOKEN) {
         for &vocabulary in &settings.vocabularies {
-            calls(vocabulary, settings.seed, &mut files, &mut listed)?;
+            calls(vocabulary, settings.seed, &mut made)?;
         }
     }
+    let Files { mut files, listed } = made;
+    let situations = Situation::ALL
+        .map(|one| (one.as_str(), one.words()))
+        .into_iter();
+    let of_calls = CallSituation::ALL.map(|one| (one.as_str(), one.words()));
     let manifest = Manifest {
         schema: 1,
         tool: specgap_log::log::tool(),
         seed: settings.seed,
-        rules: (settings.rules.iter())
-            .map(|rule| Named {
-                name: rule.as_str(),
-                words: rule.words(),
-            })
-            .collect(),
-        situations: (Situation::ALL.iter())
-            .map(|situation| (situation.as_str(), situation.words()))
-            .chain(CallSituation::ALL.map(|situation| (situation.as_str(), situation.words())))
-            .map(|(name, words)| Named { name, words })
-            .collect(),
-        arrays: (arrays::WORDS.iter().chain(&call_arrays::WORDS))
-            .map(|&(name, words)| Named { name, words })
-            .collect(),
+        rules: named(settings.rules.iter().map(|one| (one.as_str(), one.words()))),
+        situations: named(situations.chain(of_calls)),
+        arrays: named(arrays::WORDS.into_iter().chain(call_arrays::WORDS)),
         files: listed,
     };
     let mut text =
@@ -226,6 +219,27 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
     text.push('\n');
     files.insert(0, ("manifest.json".to_owned(), text.into_bytes()));
     Ok(files)
+}
+
+/// Files, and what the manifest says of them.
+#[derive(Default)]
+struct Files {
+    files: Vec<(String, Vec<u8>)>,
+    listed: Vec<File>,
+}
+
+impl Files {
+    fn has(&self, name: &str) -> bool {
+        self.listed.iter().any(|file| file.file == name)
+    }
+
+    fn add(&mut self, file: File, tensors: &[RawTensor]) -> Result<(), ConformanceError> {
+        let bytes = npz(tensors)
+            .map_err(|error| ConformanceError::Internal(format!("{}: {error}", file.file)))?;
+        self.files.push((file.file.clone(), bytes));
+        self.listed.push(file);
+        Ok(())
+    }
 }
 
 /// The vectors of one file, the situation of each, and whether all their laws are exact.
@@ -262,21 +276,14 @@ fn file(
 const CALLS_FROM: usize = 8;
 
 /// Files of calls: those of the target's vocabulary, and those of a smaller one of the draft.
-fn calls(
-    vocabulary: usize,
-    seed: u64,
-    files: &mut Vec<(String, Vec<u8>)>,
-    listed: &mut Vec<File>,
-) -> Result<(), ConformanceError> {
+fn calls(vocabulary: usize, seed: u64, made: &mut Files) -> Result<(), ConformanceError> {
     if !(CALLS_FROM..=EXACT).contains(&vocabulary) {
         return Ok(());
     }
     for smaller in [false, true] {
-        let name = match smaller {
-            true => format!("token-calls-mapped-v{vocabulary}.npz"),
-            false => format!("token-calls-v{vocabulary}.npz"),
-        };
-        if listed.iter().any(|file| file.file == name) {
+        let mapped = if smaller { "mapped-" } else { "" };
+        let name = format!("token-calls-{mapped}v{vocabulary}.npz");
+        if made.has(&name) {
             continue;
         }
         let (mut arrays, mut situations) = (Arrays::default(), Vec::new());
@@ -289,10 +296,7 @@ fn calls(
                 situations.push(situation.as_str());
             }
         }
-        let bytes = npz(&arrays.finish())
-            .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
-        files.push((name.clone(), bytes));
-        listed.push(File {
+        let file = File {
             file: name,
             kind: "calls",
             rule: RuleName::TOKEN.as_str(),
@@ -300,7 +304,8 @@ fn calls(
             drafts: calls::DRAFTS,
             arithmetic: "f64",
             situations,
-        });
+        };
+        made.add(file, &arrays.finish())?;
     }
     Ok(())
 }

@@ -21,8 +21,8 @@ pub(super) fn push(
 ) {
     let (p, q) = (&vector.target, &vector.draft);
     let v = p.first().map_or(0, Vec::len);
-    arrays.floats32("target", &[1, v], p.iter().flatten());
-    arrays.floats32("draft", &[1, v], q.iter().flatten());
+    arrays.put("target", &[1, v], p.iter().flatten());
+    arrays.put("draft", &[1, v], q.iter().flatten());
     let rows = [p, q].map(|rows| rows.first().map_or_else(Vec::new, |row| wide(row)));
     let count = if few { 2 } else { NOISES };
     let (mut noises, mut drafted, mut ends) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
@@ -39,11 +39,11 @@ pub(super) fn push(
         drafted.extend(tokens);
         noises.push(noise);
     }
-    arrays.floats32("noise", &[count, v], noises.iter().flatten());
-    arrays.integers("noise_drafts", &[count, drafts], drafted);
+    arrays.put("noise", &[count, v], noises.iter().flatten());
+    arrays.put("noise_drafts", &[count, drafts], drafted);
     let [tokens, slots] = ends;
-    arrays.integers("noise_token", &[count], tokens);
-    arrays.integers("noise_accepted", &[count], slots);
+    arrays.put("noise_token", &[count], tokens);
+    arrays.put("noise_accepted", &[count], slots);
 }
 
 /// -ln of an even number, as kernels have it.
@@ -55,10 +55,9 @@ fn exponential(random: &mut ChaCha8Rng) -> f32 {
 /// near to tell.
 fn first_to_ring(noise: &[f32], rates: &[f64], most: usize) -> Option<Vec<i64>> {
     let all = noise.iter().zip(rates).zip(0i64..);
-    let mut clocks: Vec<(f64, i64)> = all
-        .filter(|((_, rate), _)| **rate > 0.0)
-        .map(|((&noise, rate), token)| (f64::from(noise) / rate, token))
-        .collect();
+    let clocks = all.filter(|((_, rate), _)| **rate > 0.0);
+    let clocks = clocks.map(|((&noise, rate), token)| (f64::from(noise) / rate, token));
+    let mut clocks: Vec<(f64, i64)> = clocks.collect();
     clocks.sort_by(|a, b| a.0.total_cmp(&b.0));
     clocks.truncate(most + 1);
     let is_near = |two: &[(f64, i64)]| two[1].0 <= two[0].0 * (1.0 + APART);

@@ -55,6 +55,34 @@ pub(super) struct Vector {
 /// The mass of [`Situation::TinyResidual`].
 const TINY: f32 = 1e-15;
 
+/// Those in which p alone has a say.
+const OF_P: [Situation; 6] = {
+    use Situation::{OneHotSame, OneHotTarget, Peaked, Random, Uniform, ZeroTarget};
+    [
+        Random,
+        Uniform,
+        Peaked,
+        ZeroTarget,
+        OneHotSame,
+        OneHotTarget,
+    ]
+};
+
+/// Those that have several tokens to draft.
+const OF_DISTINCT: [Situation; 8] = {
+    use Situation::{Close, Disjoint, Equal, OneHotTarget, Peaked, Random, Uniform, ZeroTarget};
+    [
+        Random,
+        Close,
+        Equal,
+        Uniform,
+        Peaked,
+        Disjoint,
+        ZeroTarget,
+        OneHotTarget,
+    ]
+};
+
 impl Situation {
     /// Those that a rule has at some size.
     pub(super) fn of(
@@ -76,42 +104,14 @@ impl Situation {
             let fits = match rule.entry().drafts {
                 Drafts::Drawn(_) if rule.is_chain() => *situation != Self::Duplicate,
                 // Of q, the drafted token is all that there is.
-                Drafts::Likeliest => matches!(
-                    situation,
-                    Self::Random
-                        | Self::Uniform
-                        | Self::Peaked
-                        | Self::ZeroTarget
-                        | Self::OneHotSame
-                        | Self::OneHotTarget
-                ),
+                Drafts::Likeliest => OF_P.contains(situation),
                 // Distinct drafts need as many tokens of positive q.
                 Drafts::Drawn(law) if law.entry().distinct => {
-                    vocabulary >= 2 * drafts
-                        && matches!(
-                            situation,
-                            Self::Random
-                                | Self::Close
-                                | Self::Equal
-                                | Self::Uniform
-                                | Self::Peaked
-                                | Self::Disjoint
-                                | Self::ZeroTarget
-                                | Self::OneHotTarget
-                        )
+                    vocabulary >= 2 * drafts && OF_DISTINCT.contains(situation)
                 }
                 Drafts::Drawn(_) => !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero),
                 // q plays no part.
-                Drafts::Any => matches!(
-                    situation,
-                    Self::Random
-                        | Self::Uniform
-                        | Self::Peaked
-                        | Self::ZeroTarget
-                        | Self::OneHotSame
-                        | Self::OneHotTarget
-                        | Self::Duplicate
-                ),
+                Drafts::Any => OF_P.contains(situation) || *situation == Self::Duplicate,
             };
             let chosen = !few
                 || match rule.entry().drafts {
@@ -162,10 +162,9 @@ impl Situation {
                 let p = row(vocabulary, 2.0, &mut random);
                 let q = near(&p, 0.7, &mut random);
                 let token = draw(&q, &mut random);
-                vector.draft.push(if rule == RuleName::ONE_HOT {
-                    one_hot(vocabulary, token)
-                } else {
-                    q
+                vector.draft.push(match rule == RuleName::ONE_HOT {
+                    true => one_hot(vocabulary, token),
+                    false => q,
                 });
                 vector.target.push(p);
                 vector.drafts.push(token as u32);
@@ -206,10 +205,8 @@ impl Situation {
         let half = vocabulary / 2;
         let spread = |random: &mut ChaCha8Rng| row(vocabulary, 2.0, random);
         let only = |row: &[f32], keep: &dyn Fn(usize) -> bool| {
-            let kept = row
-                .iter()
-                .enumerate()
-                .map(|(i, &x)| if keep(i) { f64::from(x) } else { 0.0 });
+            let kept = row.iter().enumerate();
+            let kept = kept.map(|(i, &x)| if keep(i) { f64::from(x) } else { 0.0 });
             normalised(kept.collect())
         };
         let (target, draft, token, possible) = match self {
@@ -236,8 +233,8 @@ impl Situation {
             }
             Self::Peaked => {
                 let peak = |at: usize, random: &mut ChaCha8Rng| {
-                    let mut all: Vec<f64> =
-                        (0..vocabulary).map(|_| random.random::<f64>()).collect();
+                    let all = (0..vocabulary).map(|_| random.random::<f64>());
+                    let mut all: Vec<f64> = all.collect();
                     let rest: f64 = all.iter().sum();
                     all[at] = 1e6 * rest;
                     normalised(all)
@@ -260,12 +257,10 @@ impl Situation {
                 let q = only(&q, &|i| held(i) || (i == last && self == Self::ZeroTarget));
                 (p, q, last, self == Self::ZeroTarget)
             }
-            Self::OneHotSame => (
-                one_hot(vocabulary, last),
-                one_hot(vocabulary, last),
-                last,
-                true,
-            ),
+            Self::OneHotSame => {
+                let p = one_hot(vocabulary, last);
+                (p.clone(), p, last, true)
+            }
             Self::OneHotDifferent => (one_hot(vocabulary, last), one_hot(vocabulary, 0), 0, true),
             Self::OneHotDraft => {
                 let p = spread(random);
@@ -316,9 +311,8 @@ fn of_strata(row: &[f32], wanted: u32, count: usize, random: &mut ChaCha8Rng) ->
 /// others.
 fn another(row: &[f32], taken: &[u32]) -> u32 {
     let free = |i: &usize| !taken.contains(&(*i as u32));
-    let value = |i: usize| f64::from(row.get(i).copied().unwrap_or(0.0));
-    let best = (0..row.len())
-        .filter(free)
-        .max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
+    let value = |i: usize| row.get(i).copied().unwrap_or(0.0);
+    let all = (0..row.len()).filter(free);
+    let best = all.max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
     best.unwrap_or(0) as u32
 }

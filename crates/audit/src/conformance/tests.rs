@@ -35,9 +35,10 @@ fn derived(rule: RuleName, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64
         // Exactly equal rows leave nothing, whatever their sums round to.
         let left: Vec<f64> = p.iter().zip(q).map(|(p, q)| (p - q).max(0.0)).collect();
         let total: f64 = left.iter().sum();
-        left.iter()
-            .map(|x| if total > 0.0 { x / total } else { 0.0 })
-            .collect()
+        let shares = left
+            .iter()
+            .map(|x| if total > 0.0 { x / total } else { 0.0 });
+        shares.collect()
     };
     let keep = |p: f64, q: f64| match (p, q) {
         (0.0, _) => 0.0,
@@ -89,10 +90,9 @@ fn derived(rule: RuleName, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64
         }
     }
     accepted.push(reached);
-    output
-        .iter_mut()
-        .zip(&r)
-        .for_each(|(out, r)| *out += reached * r);
+    for (out, r) in output.iter_mut().zip(&r) {
+        *out += reached * r;
+    }
     (accepted, vec![output])
 }
 
@@ -115,11 +115,9 @@ fn by_level(p: &[f64], q: &[f64], drafts: &[u32]) -> (Vec<f64>, Vec<Vec<f64>>) {
     for x in order {
         let end = begin + count as f64 * q[x] / rest;
         for (j, stratum) in strata.iter_mut().enumerate() {
-            let cut = if j + 1 < count {
-                j as f64 + 1.0
-            } else {
-                f64::INFINITY
-            };
+            let is_last = j + 1 == count;
+            let next = j as f64 + 1.0;
+            let cut = if is_last { f64::INFINITY } else { next };
             let share = f64::min(end, cut) - f64::max(begin, j as f64);
             if share > 1e-13 || (share > 0.0 && q[x] * 1e6 < rest) {
                 stratum.push((x, share));
@@ -213,9 +211,8 @@ fn by_token(
     let (mut accepted, mut next) = (Vec::new(), Vec::new());
     for (k, (p, q)) in p.iter().zip(q).enumerate() {
         let standing: f64 = ages.iter().sum();
-        let free: Vec<f64> = (p.iter().zip(q))
-            .map(|(p, q)| p - p.min(standing * q))
-            .collect();
+        let free = (p.iter().zip(q)).map(|(p, q)| p - p.min(standing * q));
+        let free: Vec<f64> = free.collect();
         let total: f64 = free.iter().sum();
         next.push(free.iter().map(|x| x / total.max(1e-300)).collect());
         let kept = drafts.get(k).map_or(0.0, |&token| {
@@ -226,10 +223,9 @@ fn by_token(
             }
             ages.pop();
             ages.insert(0, if both > 0.0 { 1.0 - both / p } else { 1.0 });
-            if both > 0.0 {
-                both / (standing * q)
-            } else {
-                0.0
+            match both > 0.0 {
+                true => both / (standing * q),
+                false => 0.0,
             }
         });
         accepted.push(reached * (1.0 - kept));
@@ -267,26 +263,22 @@ fn by_block(
     let (mut stops, mut next) = (Vec::new(), Vec::new());
     for (k, (p, q)) in p.iter().zip(q).enumerate() {
         let most = drafts.len();
-        let wanted: Vec<f64> = (0..most)
-            .map(|age| ages[age].0 * (1.0 - age as f64 / most as f64))
-            .collect();
+        let wanted = (0..most).map(|age| ages[age].0 * (1.0 - age as f64 / most as f64));
+        let wanted: Vec<f64> = wanted.collect();
         let offered: f64 = wanted.iter().sum();
-        let even: Vec<f64> = (p.iter().zip(q))
-            .map(|(&p, &q)| if offered * q > p { p / offered } else { q })
-            .collect();
+        let even = (p.iter().zip(q)).map(|(&p, &q)| if offered * q > p { p / offered } else { q });
+        let even: Vec<f64> = even.collect();
         let mut given: Vec<Vec<f64>> = (wanted.iter().zip(&ages))
             .map(|(&wanted, &(_, kept))| {
                 let together = largest(wanted, kept, &even);
                 even.iter().map(|even| together * even).collect()
             })
             .collect();
-        let mut left: Vec<f64> = (0..p.len())
-            .map(|x| p[x] - given.iter().map(|share| share[x]).sum::<f64>())
-            .collect();
+        let left = (0..p.len()).map(|x| p[x] - given.iter().map(|share| share[x]).sum::<f64>());
+        let mut left: Vec<f64> = left.collect();
         for (share, &(drafted, kept)) in given.iter_mut().zip(&ages) {
-            let room: Vec<f64> = (0..p.len())
-                .map(|x| (drafted * q[x] - share[x]).min(left[x]).max(0.0))
-                .collect();
+            let room = (0..p.len()).map(|x| (drafted * q[x] - share[x]).min(left[x]).max(0.0));
+            let room: Vec<f64> = room.collect();
             let alone = largest(1.0, kept - share.iter().sum::<f64>(), &room);
             for x in 0..p.len() {
                 share[x] += alone * room[x];
@@ -334,10 +326,8 @@ fn laws_are_those_that_the_words_say() {
         }
         let (accepted, next) = derived(rule, &vector);
         for (k, (mine, other)) in laws.accepted.iter().zip(&accepted).enumerate() {
-            assert!(
-                (mine - other).abs() < 1e-12,
-                "{rule} {situation:?} {k}: {mine} {other}"
-            );
+            let case = (rule, situation, k, mine, other);
+            assert!((mine - other).abs() < 1e-12, "{case:?}");
         }
         assert_eq!(laws.accepted.len(), accepted.len());
         for (k, (mine, other)) in laws.next.iter().zip(&next).enumerate() {
@@ -346,10 +336,8 @@ fn laws_are_those_that_the_words_say() {
                 continue;
             }
             for (token, (x, y)) in mine.iter().zip(other).enumerate() {
-                assert!(
-                    (x - y).abs() < 1e-6,
-                    "{rule} {situation:?} {k} {token}: {x} {y}"
-                );
+                let case = (rule, situation, k, token, x, y);
+                assert!((x - y).abs() < 1e-6, "{case:?}");
             }
         }
         checked += 1;
@@ -412,14 +400,11 @@ fn another_seed_makes_other_rows() {
 
 /// Rows of a model of two tokens that depend on all tokens so far.
 fn rows_behind(text: &[u32]) -> [[f32; 2]; 2] {
-    let number = text
-        .iter()
-        .fold(7_u32, |x, &token| (x * 31 + 11 * token + 5) % 97);
+    let tokens = text.iter();
+    let number = tokens.fold(7_u32, |x, &token| (x * 31 + 11 * token + 5) % 97);
     let of = |number: u32| {
-        [
-            (number % 15 + 1) as f32 / 16.0,
-            (15 - number % 15) as f32 / 16.0,
-        ]
+        let first = number % 15 + 1;
+        [first, 16 - first].map(|share| share as f32 / 16.0)
     };
     [of(number), of(number / 3 + 4)]
 }
@@ -445,9 +430,8 @@ fn text_law(
             let behind = |k: usize| rows_behind(&[&text[..], &drafts[..k]].concat());
             let rows: Vec<_> = (0..=most).map(behind).collect();
             let drawn = drafts.iter().zip(&rows);
-            let drawn: f64 = drawn
-                .map(|(&x, row)| f64::from(row[1][x as usize]))
-                .product();
+            let drawn = drawn.map(|(&x, row)| f64::from(row[1][x as usize]));
+            let drawn: f64 = drawn.product();
             let vector = situation::Vector {
                 target: rows.iter().map(|row| row[0].to_vec()).collect(),
                 draft: rows.iter().map(|row| row[1].to_vec()).collect(),
@@ -495,10 +479,8 @@ fn rounds_that_carry_write_the_targets_text_and_others_do_not() {
                 numbers
             };
             let apart = |law: Vec<f64>| -> f64 {
-                let each = law
-                    .iter()
-                    .zip(0..)
-                    .map(|(x, text)| (x - of_target(text)).abs());
+                let each = law.iter().zip(0..);
+                let each = each.map(|(x, text)| (x - of_target(text)).abs());
                 each.sum::<f64>() / 2.0
             };
             let right = apart(text_law(rule, most, length, &carried));
@@ -516,17 +498,12 @@ fn what_is_carried_on_is_what_the_rules_carry() {
     each(&[5, 17], |rule, situation, vector, laws| {
         let drafts = vector.drafts.len();
         let width = carry::width(rule, drafts);
-        assert_eq!(
-            laws.carry_next.len(),
-            if width > 0 { drafts + 1 } else { 0 }
-        );
+        let ends = if width > 0 { drafts + 1 } else { 0 };
+        assert_eq!(laws.carry_next.len(), ends);
         for (k, carry) in laws.carry_next.iter().enumerate() {
             let (may_end, next) = (laws.accepted[k] > 0.0, laws.next_token[k]);
-            assert_eq!(
-                (carry.len(), may_end),
-                (width, next >= 0),
-                "{rule} {situation:?}"
-            );
+            assert_eq!(carry.len(), width, "{rule} {situation:?}");
+            assert_eq!(may_end, next >= 0, "{rule} {situation:?}");
             if !may_end {
                 assert!(carry.iter().all(|&x| x == 0.0));
                 continue;
@@ -539,16 +516,12 @@ fn what_is_carried_on_is_what_the_rules_carry() {
                 (carry.iter().sum::<f64>(), 0.0)
             } else {
                 seen[1] += 1;
-                assert!(
-                    carry.chunks(2).all(|age| age[1] <= age[0]),
-                    "{situation:?} {k}"
-                );
+                let falls = carry.chunks(2).all(|age| age[1] <= age[0]);
+                assert!(falls, "{situation:?} {k}");
                 (carry.iter().skip(1).step_by(2).sum(), 1.0 - 1e-12)
             };
-            assert!(
-                (least..=1.0 + 1e-12).contains(&sum),
-                "{rule} {situation:?}: {sum}"
-            );
+            let range = least..=1.0 + 1e-12;
+            assert!(range.contains(&sum), "{rule} {situation:?}: {sum}");
         }
     });
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
@@ -625,10 +598,8 @@ fn laws_of_calls_are_those_of_the_verifiers_on_plain_rows() {
                 let heat = one.temperature.max(1e-4);
                 let allowed = |token: usize| one.allowed[at][token];
                 let logit = |token: usize| f64::from(one.logits[at][token]);
-                let most = (0..size)
-                    .filter(|&token| allowed(token))
-                    .map(logit)
-                    .fold(f64::NEG_INFINITY, f64::max);
+                let most = (0..size).filter(|&token| allowed(token)).map(logit);
+                let most = most.fold(f64::NEG_INFINITY, f64::max);
                 let weights = (0..size).map(|token| match allowed(token) {
                     true => ((logit(token) - most) / heat).exp(),
                     false => 0.0,
@@ -642,13 +613,11 @@ fn laws_of_calls_are_those_of_the_verifiers_on_plain_rows() {
                 };
                 rows::normalised((0..size).map(of).collect())
             };
+            let drafts = one.drafts[..one.verified].iter();
             let vector = situation::Vector {
                 target: (0..=one.verified).map(plain).collect(),
                 draft: (0..one.verified).map(offered).collect(),
-                drafts: one.drafts[..one.verified]
-                    .iter()
-                    .map(|x| *x as u32)
-                    .collect(),
+                drafts: drafts.map(|x| *x as u32).collect(),
                 carry: Vec::new(),
                 possible: true,
             };
@@ -706,11 +675,8 @@ fn calls_are_what_they_say() {
                 assert_eq!(greedy.iter().filter(|x| **x == 1.0).count(), 1);
             }
             CallSituation::HalfPrecision | CallSituation::BrainPrecision => {
-                let unit = if situation == CallSituation::BrainPrecision {
-                    256.0
-                } else {
-                    2048.0
-                };
+                let is_brain = situation == CallSituation::BrainPrecision;
+                let unit = if is_brain { 256.0 } else { 2048.0 };
                 assert!(q.iter().all(|x| (x * unit).fract() == 0.0) && sum == 1.0);
             }
             CallSituation::Budget => assert_eq!((subject.count, subject.verified), (3, 2)),
@@ -726,22 +692,16 @@ fn calls_are_what_they_say() {
             let [p, rule] = &laws.first;
             let apart: f64 = p.iter().zip(rule).map(|(a, b)| (a - b).abs()).sum();
             let scaled = [CallSituation::HalfDraft, CallSituation::DoubleDraft];
-            assert_eq!(
-                apart > 1e-3,
-                scaled.contains(&situation),
-                "{situation:?}: {apart}"
-            );
+            let is_scaled = scaled.contains(&situation);
+            assert_eq!(apart > 1e-3, is_scaled, "{situation:?}: {apart}");
         }
         // u = 1 is no rejection of what is always kept, and one of everything else.
         for one in call.requests.iter().filter(|one| expects(one) == 0) {
             let laws = one.laws(&call.map);
             let coins = laws.coins(2);
             assert!(coins.tests.iter().all(|x| *x == 1.0) && coins.last == 1.0);
-            let kept = laws
-                .ratios
-                .iter()
-                .take_while(|ratio| **ratio >= 1.0)
-                .count();
+            let kept = laws.ratios.iter().take_while(|ratio| **ratio >= 1.0);
+            let kept = kept.count();
             assert!([kept as i64, -1].contains(&coins.accepted), "{situation:?}");
         }
     });

@@ -99,13 +99,12 @@ const RATIOS: [f64; 6] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3];
 /// The length that ran, or else the least, of those that are as good as the quickest by its mean, and not
 /// to draft if none gains; none without lengths.
 pub(super) fn best(lengths: &[AtLength], costs: &Costs) -> Option<Best> {
-    let judged: Vec<_> = (lengths.iter())
-        .filter_map(|at| {
-            let of = |tokens: f64| costs.speedup(at.length, tokens);
-            let [low, high] = at.acceptance_length.ends();
-            Some((at, of(at.acceptance_length.mean)?, [of(low)?, of(high)?]))
-        })
-        .collect();
+    let judged = lengths.iter().filter_map(|at| {
+        let of = |tokens: f64| costs.speedup(at.length, tokens);
+        let [low, high] = at.acceptance_length.ends();
+        Some((at, of(at.acceptance_length.mean)?, [of(low)?, of(high)?]))
+    });
+    let judged: Vec<_> = judged.collect();
     let (_, first, _) = judged.first()?;
     let top = judged.iter().map(|one| one.1).fold(*first, f64::max);
     let enough = top * (1.0 - TIE);
@@ -138,12 +137,9 @@ pub(super) fn best(lengths: &[AtLength], costs: &Costs) -> Option<Best> {
 
 /// The best lengths at cost ratios that engines have.
 pub(super) fn by_cost(lengths: &[AtLength]) -> Vec<AtCost> {
-    let at = |ratio: f64| {
-        let best = best(lengths, &Costs::ratio(ratio))?;
-        Some(AtCost {
-            cost_ratio: ratio,
-            best,
-        })
+    let at = |cost_ratio: f64| {
+        let best = best(lengths, &Costs::ratio(cost_ratio))?;
+        Some(AtCost { cost_ratio, best })
     };
     RATIOS.into_iter().filter_map(at).collect()
 }
@@ -154,11 +150,8 @@ pub(super) fn by_batch(
     costs: &[(usize, Costs)],
 ) -> (Vec<AtBatch>, Vec<[usize; 3]>) {
     let at = |(batch, costs): &(usize, Costs)| {
-        let best = best(lengths, costs)?;
-        Some(AtBatch {
-            batch: *batch,
-            best,
-        })
+        let (batch, best) = (*batch, best(lengths, costs)?);
+        Some(AtBatch { batch, best })
     };
     let all: Vec<AtBatch> = costs.iter().filter_map(at).collect();
     let mut list: Vec<[usize; 3]> = Vec::new();
@@ -196,16 +189,14 @@ mod tests {
         let lengths = [at(1, 1.7), at(3, 2.4)];
         let speed =
             |length: usize, tokens: f64| (length, 50.0 * tokens / (1.0 + 0.08 * length as f64));
-        for pair in [
-            [speed(0, 1.0), speed(3, 2.4)],
-            [speed(1, 1.7), speed(3, 2.4)],
-        ] {
+        for first in [speed(0, 1.0), speed(1, 1.7)] {
+            let pair = [first, speed(3, 2.4)];
             let (cost, note) = cost_of_throughput(&lengths, pair).unwrap();
             assert!((cost - 0.08).abs() < 1e-12, "{note:?}");
         }
-        let wrong = cost_of_throughput(&lengths, [(0, 50.0), (3, 150.0)]).unwrap_err();
-        assert!(wrong.contains("fit no cost"), "{wrong}");
-        let wrong = cost_of_throughput(&lengths, [(0, 50.0), (5, 80.0)]).unwrap_err();
-        assert!(wrong.contains("K = 5"), "{wrong}");
+        for (long, words) in [((3, 150.0), "fit no cost"), ((5, 80.0), "K = 5")] {
+            let wrong = cost_of_throughput(&lengths, [(0, 50.0), long]).unwrap_err();
+            assert!(wrong.contains(words), "{wrong}");
+        }
     }
 }

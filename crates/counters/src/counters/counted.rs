@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use specgap_base::{names, read_by_name};
+use std::cmp::Ordering;
 use thiserror::Error;
 
 /// The most drafts of a round that are read: more is a broken file.
@@ -107,6 +108,22 @@ pub struct Rounds {
 }
 
 impl Rounds {
+    /// Counts of rounds that are not listed.
+    pub(super) fn new(
+        rounds: f64,
+        drafted: Option<f64>,
+        accepted: f64,
+        reached: Option<Vec<f64>>,
+    ) -> Self {
+        Self {
+            rounds,
+            drafted,
+            accepted,
+            reached,
+            steps: None,
+        }
+    }
+
     /// Counts rounds in order.
     #[must_use]
     pub fn of_steps(steps: Vec<Step>) -> Self {
@@ -128,23 +145,15 @@ impl Rounds {
     /// The counts of a histogram: of rounds that accepted exactly j drafts, j = 0, 1, ..
     #[must_use]
     pub fn of_histogram(histogram: &[f64], drafted: Option<f64>) -> Self {
-        let mut reached: Vec<f64> = Vec::with_capacity(histogram.len());
+        let mut reached = histogram.to_vec();
         let mut above = 0.0;
-        for &count in histogram.iter().rev() {
-            above += count;
-            reached.push(above);
+        for count in reached.iter_mut().rev() {
+            above += *count;
+            *count = above;
         }
-        reached.reverse();
-        let accepted = reached.iter().skip(1).sum();
+        let behind = reached.split_off(reached.len().min(1));
         let rounds = reached.first().copied().unwrap_or(0.0);
-        reached.drain(..reached.len().min(1));
-        Self {
-            rounds,
-            drafted,
-            accepted,
-            reached: Some(reached),
-            steps: None,
-        }
+        Self::new(rounds, drafted, behind.iter().sum(), Some(behind))
     }
 
     /// Refuses counts that contradict themselves.
@@ -153,9 +162,8 @@ impl Rounds {
     /// Names the counts and both numbers.
     pub fn check(&self) -> Result<(), String> {
         let numbers = [Some(self.rounds), self.drafted, Some(self.accepted)];
-        let all = numbers.into_iter().flatten();
-        let all = all.chain(self.reached.iter().flatten().copied());
-        for count in all {
+        let places = self.reached.iter().flatten().copied();
+        for count in numbers.into_iter().flatten().chain(places) {
             if !(0.0..=MOST_COUNTED).contains(&count) {
                 return Err(format!("{count} is no count; counts are from 0 to 2^53"));
             }
@@ -237,12 +245,12 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Nothing yet, of a tool.
-    pub(super) fn of(source: Source) -> Self {
+    /// Counts of a tool whose requests are not told apart; or none yet.
+    pub(super) fn of(source: Source, clusters: Vec<Rounds>) -> Self {
         Self {
             source,
             length: None,
-            clusters: Vec::new(),
+            clusters,
             by_request: false,
             rates_alone: false,
             groups: Vec::new(),
@@ -258,13 +266,11 @@ impl Counted {
             false => index == 1,
         };
         let numbers = || (0..self.clusters.len()).filter(own);
+        let clusters = numbers().filter_map(|at| self.clusters.get(at).cloned());
+        let groups = numbers().filter_map(|at| self.groups.get(at).cloned());
         Self {
-            clusters: numbers()
-                .filter_map(|at| self.clusters.get(at).cloned())
-                .collect(),
-            groups: numbers()
-                .filter_map(|at| self.groups.get(at).cloned())
-                .collect(),
+            clusters: clusters.collect(),
+            groups: groups.collect(),
             ..self.clone()
         }
     }
@@ -273,6 +279,11 @@ impl Counted {
     pub fn append(&mut self, other: Self) {
         self.clusters.extend(other.clusters);
         self.groups.extend(other.groups);
+    }
+
+    /// Adds what has to be known: a word, and what it says.
+    pub(super) fn note(&mut self, name: &str, says: impl Into<String>) {
+        self.notes.push((name.to_owned(), says.into()));
     }
 
     /// The sums of all entries.
@@ -303,7 +314,7 @@ impl Counted {
             length: self.length,
             by_request: self.by_request,
             rates_alone: self.rates_alone,
-            ..Self::of(self.source)
+            ..Self::of(self.source, Vec::new())
         };
         for (one, group) in self.clusters.iter().zip(&self.groups) {
             if group.as_ref().is_some_and(|group| (group == name) == own) {
@@ -326,21 +337,16 @@ impl Counted {
                 let sums = [of.rounds, of.accepted, of.drafted.unwrap_or(-1.0)];
                 let steps = of.steps.iter().flatten();
                 let steps = steps.flat_map(|step| [step.drafted as f64, step.accepted as f64]);
-                let all: Vec<f64> = sums.into_iter().chain(places).chain(steps).collect();
-                all
+                let all = sums.into_iter().chain(places).chain(steps);
+                all.collect::<Vec<f64>>()
             };
             let (own, theirs) = (numbers(one), numbers(other));
-            let pairs = own.iter().zip(&theirs);
-            let differs = pairs
-                .map(|(a, b)| a.total_cmp(b))
-                .find(|order| order.is_ne());
-            differs
-                .unwrap_or_else(|| own.len().cmp(&theirs.len()))
-                .then_with(|| group.cmp(others))
+            let pairs = own.iter().zip(&theirs).map(|(a, b)| a.total_cmp(b));
+            let order = pairs.fold(Ordering::Equal, Ordering::then);
+            let order = order.then(own.len().cmp(&theirs.len()));
+            order.then_with(|| group.cmp(others))
         });
-        let (clusters, groups) = both.into_iter().unzip();
-        self.clusters = clusters;
-        self.groups = groups;
+        (self.clusters, self.groups) = both.into_iter().unzip();
         if self.groups.iter().all(Option::is_none) {
             self.groups.clear();
         }

@@ -29,83 +29,56 @@ pub struct ToolDefinition {
 /// K = t/d.
 #[must_use]
 pub fn tool_definitions() -> &'static [ToolDefinition] {
-    &TOOLS
+    TOOLS
 }
 
-const fn one(
-    tool: &'static str,
-    name: &'static str,
-    is: &'static str,
-    acceptance_length: &'static str,
-) -> ToolDefinition {
-    ToolDefinition {
-        tool,
-        name,
-        is,
-        acceptance_length,
+/// By tool: names, what each is, and the acceptance length of it.
+macro_rules! definitions {
+    ($($tool:literal { $($name:literal $is:literal $length:literal;)+ })+) => {
+        &[$($(ToolDefinition {
+            tool: $tool,
+            name: $name,
+            is: $is,
+            acceptance_length: $length,
+        }),+),+]
+    };
+}
+
+const TOOLS: &[ToolDefinition] = definitions! {
+    "vLLM" {
+        "mean acceptance length" "1 + a/d" "x";
+        "draft acceptance rate" "a/t, log in %" "1 + K x";
+        "per-position acceptance rate" "a_i/d" "1 + sum of x_i";
     }
-}
-
-const TOOLS: [ToolDefinition; 21] = [
-    one("vLLM", "mean acceptance length", "1 + a/d", "x"),
-    one("vLLM", "draft acceptance rate", "a/t, log in %", "1 + K x"),
-    one(
-        "vLLM",
-        "per-position acceptance rate",
-        "a_i/d",
-        "1 + sum of x_i",
-    ),
-    one("vllm bench serve", "acceptance_length", "1 + a/d", "x"),
-    one(
-        "vllm bench serve",
-        "acceptance_rate",
-        "100 a/t",
-        "1 + K x/100",
-    ),
-    one("speculators", "acceptance_length", "1 + a/d", "x"),
-    one(
-        "aiperf",
-        "acceptance length",
-        "mean over requests of 1 + a/d",
-        "not known",
-    ),
-    one("aiperf", "token-weighted", "1 + a/d", "x"),
-    one(
-        "aiperf",
-        "accepted per verified",
-        "(a + d)/(t + d)",
-        "(1 + K) x",
-    ),
-    one("llama.cpp", "draft acceptance (rate)", "a/t", "1 + K x"),
-    one("llama.cpp", "mean len", "1 + a/d", "x"),
-    one(
-        "SGLang",
-        "spec_accept_length of /metrics",
-        "1 + a/d of the last moments",
-        "not of a run",
-    ),
-    one(
-        "SGLang",
-        "spec_accept_length of meta_info, accept_length",
-        "tokens/d",
-        "x, but for cut ends",
-    ),
-    one("SGLang", "spec_accept_rate", "a/t", "1 + K x"),
-    one("TensorRT-LLM", "acceptanceLength", "1 + a/d", "x"),
-    one("TensorRT-LLM", "forced accepted tokens", "a/d", "1 + x"),
-    one(
-        "llama.cpp, mlx-vlm",
-        "draft_n_accepted / draft_n",
-        "a/t",
-        "1 + K x",
-    ),
-    one("ATOM", "average_tokens_per_forward", "1 + a/d", "x"),
-    one("omlx", "tokens_per_round", "1 + a/d", "x"),
-    one(
-        "MAX",
-        "acceptance_rate_per_position",
-        "mean over batches of 100 a_i/d",
-        "1 + sum of x_i/100, over batches",
-    ),
-    one("papers", "E[tau]", "a/d", "1 + x"),
-];
+    "vllm bench serve" {
+        "acceptance_length" "1 + a/d" "x";
+        "acceptance_rate" "100 a/t" "1 + K x/100";
+    }
+    "speculators" { "acceptance_length" "1 + a/d" "x"; }
+    "aiperf" {
+        "acceptance length" "mean over requests of 1 + a/d" "not known";
+        "token-weighted" "1 + a/d" "x";
+        "accepted per verified" "(a + d)/(t + d)" "(1 + K) x";
+    }
+    "llama.cpp" {
+        "draft acceptance (rate)" "a/t" "1 + K x";
+        "mean len" "1 + a/d" "x";
+    }
+    "SGLang" {
+        "spec_accept_length of /metrics" "1 + a/d of the last moments" "not of a run";
+        "spec_accept_length of meta_info, accept_length" "tokens/d" "x, but for cut ends";
+        "spec_accept_rate" "a/t" "1 + K x";
+    }
+    "TensorRT-LLM" {
+        "acceptanceLength" "1 + a/d" "x";
+        "forced accepted tokens" "a/d" "1 + x";
+    }
+    "llama.cpp, mlx-vlm" { "draft_n_accepted / draft_n" "a/t" "1 + K x"; }
+    "ATOM" { "average_tokens_per_forward" "1 + a/d" "x"; }
+    "omlx" { "tokens_per_round" "1 + a/d" "x"; }
+    "MAX" {
+        "acceptance_rate_per_position" "mean over batches of 100 a_i/d"
+            "1 + sum of x_i/100, over batches";
+    }
+    "papers" { "E[tau]" "a/d" "1 + x"; }
+};

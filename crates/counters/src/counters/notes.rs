@@ -19,11 +19,8 @@ pub(super) fn note(name: &str, says: impl Into<String>) -> Note {
 
 /// Traps that these counts are seen to be in.
 pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> {
-    let mut all: Vec<Note> = counted
-        .notes
-        .iter()
-        .map(|(name, says)| note(name, says.as_str()))
-        .collect();
+    let known = counted.notes.iter();
+    let mut all: Vec<Note> = known.map(|(name, says)| note(name, says)).collect();
     let drafted = total.drafted.map(|drafted| drafted / total.rounds);
     match (counted.length, drafted) {
         (Some(length), Some(drafted)) if short > 0.0 => {
@@ -79,26 +76,21 @@ pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> 
     all
 }
 
-/// What too few events support.
-pub(super) struct LeftOut {
-    pub(super) rounds: f64,
-    /// Whether rounds are enough for other lengths than the one that ran.
-    pub(super) is_enough: bool,
-    /// K, and the rounds that accepted all of K drafts, where these are too few to go beyond.
-    pub(super) beyond: Option<(usize, f64)>,
-}
-
-/// Says which lengths are left out, and from how many events on they are not.
-pub(super) fn left_out(of: &LeftOut) -> Option<Note> {
-    if !of.is_enough {
+/// Says which lengths are left out, and from how many events on they are not: whether these many rounds
+/// are enough for other lengths than the one that ran, and K, with the rounds that accepted all of K
+/// drafts, where these are too few to go beyond.
+pub(super) fn left_out(
+    (rounds, is_enough): (f64, bool),
+    beyond: Option<(usize, f64)>,
+) -> Option<Note> {
+    if !is_enough {
         let says = format!(
-            "{:.0} rounds with drafts are too few: below {ENOUGH} no length but the one that ran is told, and \
-             none is advised.",
-            of.rounds
+            "{rounds:.0} rounds with drafts are too few: below {ENOUGH} no length but the one that ran is told, and \
+             none is advised."
         );
         return Some(note("few-rounds", says));
     }
-    of.beyond.map(|(length, count)| {
+    beyond.map(|(length, count)| {
         let says = format!(
             "{count:.0} rounds accepted all of {length} drafts: nothing is told beyond K = {length} \
              from fewer than {ENOUGH}."

@@ -3,7 +3,7 @@
 use super::best::{self, Settings};
 use super::counted::{Counted, Rounds};
 use super::data::{
-    AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served, TokensARound,
+    AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Note, Served, TokensARound,
 };
 use super::notes::ENOUGH;
 use super::runs::Runs;
@@ -53,10 +53,8 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
         }
     }
     let supported: &[AtLength] = if sums.are_enough() { &lengths } else { &[] };
-    let best = settings
-        .costs
-        .as_ref()
-        .and_then(|costs| best::best(supported, costs));
+    let costs = settings.costs.as_ref();
+    let best = costs.and_then(|costs| best::best(supported, costs));
     let advice = changes::changes(&lengths, best.as_ref(), counted.length);
     let (by_batch, list) = best::by_batch(supported, &settings.by_batch);
     let by_cost = match (&settings.costs, settings.by_batch.is_empty()) {
@@ -65,7 +63,7 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
     };
     let mut notes = notes::notes(counted, &total, sums.short());
     notes.extend(settings.cost_source.clone());
-    notes.extend(notes::left_out(&sums.left_out(settings)));
+    notes.extend(sums.left_out(settings));
     CountersReport {
         schema: COUNTERS_SCHEMA,
         command: settings.command.clone(),
@@ -99,13 +97,7 @@ fn groups(counted: &Counted, settings: &Settings) -> Vec<GroupCounts> {
             by_batch: Vec::new(),
             ..settings.clone()
         };
-        let found = predict(
-            &Counted {
-                groups: Vec::new(),
-                ..own
-            },
-            &alone,
-        );
+        let found = predict(&own, &alone);
         GroupCounts {
             group: (*name).to_owned(),
             served: found.served,
@@ -130,11 +122,8 @@ fn reached(one: &Rounds, place: usize) -> f64 {
     let Some(before) = place.checked_sub(1) else {
         return one.rounds;
     };
-    let reached = one.reached.as_ref();
-    reached
-        .and_then(|all| all.get(before))
-        .copied()
-        .unwrap_or(0.0)
+    let reached = one.reached.as_ref().and_then(|all| all.get(before));
+    reached.copied().unwrap_or(0.0)
 }
 
 /// Rounds that accept exactly i drafts.
@@ -152,20 +141,18 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn new(counted: &'a Counted, total: &'a Rounds) -> Self {
-        let runs = counted
-            .length
-            .filter(|_| total.reached.is_some())
-            .map(|length| Runs {
-                exactly: (0..=length).map(|place| exactly(total, place)).collect(),
-                untried: total.drafted.map_or(0.0, |drafted| {
-                    (length as f64 * total.rounds - drafted).max(0.0)
-                }),
-                texts: if counted.by_request {
-                    counted.clusters.len() as f64
-                } else {
-                    0.0
-                },
-            });
+        let length = counted.length.filter(|_| total.reached.is_some());
+        let untried =
+            |length: usize, drafted: f64| (length as f64 * total.rounds - drafted).max(0.0);
+        let texts = counted.clusters.len();
+        let texts = if counted.by_request { texts } else { 0 };
+        let runs = length.map(|length| Runs {
+            exactly: (0..=length).map(|place| exactly(total, place)).collect(),
+            untried: total
+                .drafted
+                .map_or(0.0, |drafted| untried(length, drafted)),
+            texts: texts as f64,
+        });
         Self {
             counted,
             total,
@@ -191,19 +178,15 @@ impl<'a> Sums<'a> {
         self.are_enough() && self.short() <= HARDLY_SHORT && reached(self.total, length) >= ENOUGH
     }
 
-    /// What was asked for and too few events support: rounds, K, and how many accepted all of K.
-    fn left_out(&self, settings: &Settings) -> notes::LeftOut {
-        let length = self.counted.length.filter(|_| self.runs.is_some());
-        notes::LeftOut {
-            rounds: self.total.rounds,
-            is_enough: self.are_enough() || self.counted.rates_alone,
-            beyond: length
-                .filter(|&length| {
-                    length < settings.up_to.unwrap_or(UP_TO) && !self.goes_beyond(length)
-                })
-                .filter(|_| self.are_enough() && self.short() <= HARDLY_SHORT)
-                .map(|length| (length, reached(self.total, length))),
-        }
+    /// Says what was asked for and too few events support.
+    fn left_out(&self, settings: &Settings) -> Option<Note> {
+        let may_go = self.runs.is_some() && self.are_enough() && self.short() <= HARDLY_SHORT;
+        let length = self.counted.length.filter(|&length| {
+            may_go && length < settings.up_to.unwrap_or(UP_TO) && !self.goes_beyond(length)
+        });
+        let is_enough = self.are_enough() || self.counted.rates_alone;
+        let beyond = length.map(|length| (length, reached(self.total, length)));
+        notes::left_out((self.total.rounds, is_enough), beyond)
     }
 
     /// A mean that moves by `moves[j]` with a round that accepts j, with its interval.
@@ -214,8 +197,8 @@ impl<'a> Sums<'a> {
                 let moved: f64 = by.map(|(place, by)| by * exactly(one, place)).sum();
                 (mean * one.rounds + moved, one.rounds)
             };
-            let half = Clustered::new(self.counted.clusters.iter().map(pair)).estimate();
-            return Estimate::plus_minus(mean, (half.ci95[1] - half.ci95[0]) / 2.0);
+            let all = Clustered::new(self.counted.clusters.iter().map(pair)).estimate();
+            return Estimate::plus_minus(mean, half(&all));
         }
         if self.counted.rates_alone {
             return Estimate::plus_minus(mean, 0.0);
@@ -229,11 +212,8 @@ impl<'a> Sums<'a> {
     /// The share of rounds times what each accepts, with its interval.
     fn mean_of(&self, runs: &Runs, of: impl Fn(usize) -> f64) -> Estimate {
         let each: Vec<f64> = (0..runs.exactly.len()).map(of).collect();
-        let sum: f64 = each
-            .iter()
-            .zip(&runs.exactly)
-            .map(|(by, count)| by * count)
-            .sum();
+        let pairs = each.iter().zip(&runs.exactly);
+        let sum: f64 = pairs.map(|(by, count)| by * count).sum();
         self.estimate(sum / self.total.rounds, &runs.centred(each))
     }
 
@@ -246,7 +226,7 @@ impl<'a> Sums<'a> {
         match (&self.runs, self.counted.length) {
             (Some(runs), _) => {
                 let of = self.mean_of(runs, |accepted| (accepted + 1) as f64);
-                Estimate::plus_minus(mean, (of.ci95[1] - of.ci95[0]) / 2.0)
+                Estimate::plus_minus(mean, half(&of))
             }
             // Of numbers from 0 to K with a mean none spread more than 0 and K themselves.
             (None, Some(length)) => {
@@ -302,11 +282,9 @@ impl<'a> Sums<'a> {
             return vec![ran];
         }
         let listed = self.counted.clusters.iter().all(|one| one.steps.is_some());
-        let up_to = settings.up_to.unwrap_or(UP_TO).max(longest);
-        let up_to = if self.goes_beyond(longest) {
-            up_to
-        } else {
-            longest
+        let up_to = match self.goes_beyond(longest) {
+            true => settings.up_to.unwrap_or(UP_TO).max(longest),
+            false => longest,
         };
         (1..=up_to)
             .map(|length| match length {
@@ -324,14 +302,10 @@ impl<'a> Sums<'a> {
         let (low, high) = (low * (1.0 - HEADS), high * (1.0 + HEADS));
         let (low, high) = (low.max(1.0), high.min((length + 1) as f64));
         let mean = self.estimate(found.mean, &found.moves);
-        let mean = Estimate::plus_minus(
-            found.mean.clamp(low, high),
-            (mean.ci95[1] - mean.ci95[0]) / 2.0,
-        );
-        let kind = if length > self.counted.length.unwrap_or(length) {
-            Kind::Extrapolated
-        } else {
-            Kind::Runs
+        let mean = Estimate::plus_minus(found.mean.clamp(low, high), half(&mean));
+        let kind = match length > self.counted.length.unwrap_or(length) {
+            true => Kind::Extrapolated,
+            false => Kind::Runs,
         };
         at(length, mean, Some([low, high]), kind)
     }
@@ -349,13 +323,15 @@ impl<'a> Sums<'a> {
             let pairs = steps::extreme(&all, most).into_iter();
             Clustered::new(pairs.map(|[tokens, rounds]| (tokens, rounds))).estimate()
         });
-        let half = |one: &Estimate| (one.ci95[1] - one.ci95[0]) / 2.0;
-        let middle = Estimate::plus_minus(
-            f64::midpoint(low.mean, high.mean),
-            half(&low).max(half(&high)),
-        );
+        let middle = f64::midpoint(low.mean, high.mean);
+        let middle = Estimate::plus_minus(middle, half(&low).max(half(&high)));
         at(length, middle, Some([low.mean, high.mean]), Kind::Replayed)
     }
+}
+
+/// Half of a 95% interval.
+fn half(one: &Estimate) -> f64 {
+    (one.ci95[1] - one.ci95[0]) / 2.0
 }
 
 fn at(length: usize, tokens: Estimate, range: Option<[f64; 2]>, kind: Kind) -> AtLength {
@@ -379,25 +355,17 @@ mod tests {
     use super::*;
 
     fn counted(clusters: Vec<Rounds>, length: usize) -> Counted {
+        let by_request = clusters.len() > 1;
         Counted {
-            source: Source::VllmRequests,
             length: Some(length),
-            by_request: clusters.len() > 1,
-            clusters,
-            rates_alone: false,
-            groups: Vec::new(),
-            notes: Vec::new(),
+            by_request,
+            ..Counted::of(Source::VllmRequests, clusters)
         }
     }
 
     fn rounds(reached: &[f64], rounds: f64, drafted: f64) -> Rounds {
-        Rounds {
-            rounds,
-            drafted: Some(drafted),
-            accepted: reached.iter().sum(),
-            reached: Some(reached.to_vec()),
-            steps: None,
-        }
+        let (accepted, reached) = (reached.iter().sum(), reached.to_vec());
+        Rounds::new(rounds, Some(drafted), accepted, Some(reached))
     }
 
     /// Run lengths by hand: 30 rounds of 3 that accept all, 20 that accept 1, 50 that accept none.
@@ -486,16 +454,14 @@ mod tests {
         for length in [1, 2, 3, 4, 6, 9] {
             let found = runs(&counts).expected(length);
             for place in 0..counts.len() {
-                let mut more = counts;
-                more[place] += 0.5;
-                let mut less = counts;
-                less[place] -= 0.5;
-                let slope = runs(&more).expected(length).mean - runs(&less).expected(length).mean;
-                let said = found.moves[place] / all;
-                assert!(
-                    (slope - said).abs() < 1e-6,
-                    "{length} {place}: {slope} {said}"
-                );
+                let [more, less] = [0.5, -0.5].map(|by| {
+                    let mut moved = counts;
+                    moved[place] += by;
+                    runs(&moved).expected(length).mean
+                });
+                let (slope, said) = (more - less, found.moves[place] / all);
+                let case = (length, place, slope, said);
+                assert!((slope - said).abs() < 1e-6, "{case:?}");
             }
             let [low, high] = runs(&counts).ends(length);
             assert!(low <= found.mean && found.mean <= high, "{length}");
@@ -512,14 +478,11 @@ mod tests {
             let size = 40.0 + (at * 7 % 5) as f64;
             let first = size - 3.0 - (at * 5 % 4) as f64 - if group == "chat" { 15.0 } else { 0.0 };
             let second = first - 2.0 - (at % 3) as f64;
-            (
-                rounds(&[first, second], size, 2.0 * size),
-                Some(group.to_owned()),
-            )
+            let counts = rounds(&[first, second], size, 2.0 * size);
+            (counts, Some(group.to_owned()))
         };
-        let all: Vec<_> = (0..24)
-            .map(|at| one(at, if at % 3 == 0 { "chat" } else { "code" }))
-            .collect();
+        let all = (0..24).map(|at| one(at, if at % 3 == 0 { "chat" } else { "code" }));
+        let all: Vec<_> = all.collect();
         let settings = Settings {
             costs: Some(Costs::ratio(0.05)),
             ..Settings::default()
@@ -573,28 +536,21 @@ mod tests {
         // Jackknife: each request left out once.
         let n = clusters.len();
         for length in [3, 5, 8] {
-            let of = |all: &Counted| {
-                predict(all, &Settings::default()).lengths[length - 1]
-                    .acceptance_length
-                    .mean
-            };
-            let left: Vec<f64> = (0..n)
-                .map(|out| {
-                    let mut some = clusters.clone();
-                    some.remove(out);
-                    of(&counted(some, 2))
-                })
-                .collect();
+            let left = (0..n).map(|out| {
+                let mut some = clusters.clone();
+                some.remove(out);
+                let found = predict(&counted(some, 2), &Settings::default());
+                found.lengths[length - 1].acceptance_length.mean
+            });
+            let left: Vec<f64> = left.collect();
             let mean = left.iter().sum::<f64>() / n as f64;
             let squares: f64 = left.iter().map(|one| (one - mean).powi(2)).sum();
             let error = (squares * (n as f64 - 1.0) / n as f64).sqrt();
             let at = &report.lengths[length - 1].acceptance_length;
             // t(0.975) of 11 degrees of freedom.
-            let found = (at.ci95[1] - at.ci95[0]) / 2.0 / 2.200_985_2;
-            assert!(
-                (found / error - 1.0).abs() < 0.05,
-                "{length}: {found} {error}"
-            );
+            let found = half(&at.estimate()) / 2.200_985_2;
+            let off = found / error - 1.0;
+            assert!(off.abs() < 0.05, "{length}: {found} {error}");
         }
     }
 
@@ -614,10 +570,8 @@ mod tests {
         assert_eq!(one.kind, Kind::Replayed);
         assert_eq!(one.acceptance_length.ends(), [10.0 / 7.0, 13.0 / 7.0]);
         let two = &report.lengths[1];
-        assert_eq!(
-            (two.kind, two.acceptance_length.mean),
-            (Kind::Counted, 12.0 / 5.0)
-        );
+        assert_eq!(two.kind, Kind::Counted);
+        assert_eq!(two.acceptance_length.mean, 12.0 / 5.0);
         assert_eq!(report.served.acceptance_length.mean, 12.0 / 5.0);
         assert!(report.notes.iter().any(|note| note.name == "replayed"));
     }
@@ -629,12 +583,10 @@ mod tests {
             target_step: 1.0,
             rounds: (0..=8).map(|k| 1.0 + f64::from(k) * verify).collect(),
         };
-        let by_batch = vec![
-            (1, table(0.05)),
-            (8, table(0.4)),
-            (16, table(0.4)),
-            (64, table(2.0)),
-        ];
+        let by_batch = [(1, 0.05), (8, 0.4), (16, 0.4), (64, 2.0)];
+        let by_batch = by_batch
+            .map(|(batch, verify)| (batch, table(verify)))
+            .to_vec();
         let settings = Settings {
             by_batch,
             ..Settings::default()
@@ -649,19 +601,12 @@ mod tests {
 
     #[test]
     fn counts_without_places_are_of_the_length_that_ran() {
-        let mut plain = rounds(&[], 1000.0, 3000.0);
-        plain.accepted = 1660.0;
-        plain.reached = None;
-        let all = Counted {
-            clusters: vec![plain],
-            ..counted(Vec::new(), 3)
-        };
+        let plain = Rounds::new(1000.0, Some(3000.0), 1660.0, None);
+        let all = counted(vec![plain], 3);
         let report = predict(&all, &Settings::default());
         assert_eq!(report.lengths.len(), 1);
-        assert_eq!(
-            (report.lengths[0].length, report.lengths[0].kind),
-            (3, Kind::Counted)
-        );
+        let one = &report.lengths[0];
+        assert_eq!((one.length, one.kind), (3, Kind::Counted));
         assert_eq!(report.curve, None);
         let unknown = Counted {
             length: None,

@@ -36,10 +36,13 @@ impl Runs {
     }
 
     fn tokens(&self) -> f64 {
-        let tokens = self.exactly.iter().enumerate();
-        tokens
-            .map(|(accepted, count)| count * (accepted + 1) as f64)
-            .sum()
+        self.sum(|accepted| (accepted + 1) as f64)
+    }
+
+    /// The sum over rounds of what each number of accepted drafts comes to.
+    fn sum(&self, of: impl Fn(usize) -> f64) -> f64 {
+        let counts = self.exactly.iter().enumerate();
+        counts.map(|(accepted, count)| count * of(accepted)).sum()
     }
 
     /// Rounds that accept at least `place` drafts.
@@ -57,16 +60,13 @@ impl Runs {
     pub(super) fn ends(&self, length: usize) -> [f64; 2] {
         let (longest, size) = (self.longest(), length + 1);
         let pieces = |accepted: usize| (accepted + 1).div_ceil(size) as f64;
-        let counts = || self.exactly.iter().enumerate();
-        let most: f64 = counts()
-            .map(|(accepted, count)| count * pieces(accepted))
-            .sum();
+        let most = self.sum(pieces);
         // A wholly accepted round may go on in the next, and saves at most the piece begun.
         let whole = self.exactly.last().copied().unwrap_or(0.0);
         let saved = pieces(longest) - ((longest + 1) / size) as f64;
         // So may a round that drafted no more than it accepted: one such leaves K - j drafts untried.
         let (mut untried, mut short) = (self.untried, 0.0);
-        for (accepted, &count) in counts().rev().skip(1) {
+        for (accepted, &count) in self.exactly.iter().enumerate().rev().skip(1) {
             if (accepted + 1) % size == 0 {
                 continue;
             }
@@ -82,15 +82,11 @@ impl Runs {
             // The last round of a text may be all but its first token too long, or too short.
             let tail = texts * longest as f64;
             let cut = (tokens - tail) / (most - tail / size);
-            let low = if most * size > tail && cut > 0.0 {
-                cut
-            } else {
-                1.0
-            };
-            let without = if least > texts {
-                (tokens - texts) / (least - texts)
-            } else {
-                size
+            let is_cut = most * size > tail && cut > 0.0;
+            let low = if is_cut { cut } else { 1.0 };
+            let without = match least > texts {
+                true => (tokens - texts) / (least - texts),
+                false => size,
             };
             let high = without.max((tokens + texts * (size - 1.0)) / least);
             ends = [ends[0].min(low), ends[1].max(high)];
@@ -104,9 +100,8 @@ impl Runs {
     /// places that were not tried were accepted.
     fn by_place(&self, length: usize) -> [f64; 2] {
         let (longest, rounds) = (self.longest(), self.rounds());
-        let counted: f64 = (0..=length.min(longest))
-            .map(|place| self.reached(place))
-            .sum();
+        let counted = (0..=length.min(longest)).map(|place| self.reached(place));
+        let counted: f64 = counted.sum();
         let held = self.held();
         let mut beyond = self.reached(longest);
         let mut tokens = counted;
@@ -138,9 +133,8 @@ impl Runs {
         let phase = |chain: usize| chain * (longest + 1) % size;
         let period = (1..=size).find(|&chain| phase(chain) == 0).unwrap_or(size);
         let weights = |goes_on: f64| -> Vec<f64> {
-            let powers: Vec<f64> = (0..period)
-                .map(|chain| goes_on.powi(chain as i32))
-                .collect();
+            let powers = (0..period).map(|chain| goes_on.powi(chain as i32));
+            let powers: Vec<f64> = powers.collect();
             let sum: f64 = powers.iter().sum();
             powers.into_iter().map(|power| power / sum).collect()
         };
@@ -155,14 +149,10 @@ impl Runs {
         };
         let each = |goes_on: f64| -> Vec<f64> {
             let weights = weights(goes_on);
-            (0..=longest)
-                .map(|accepted| starts(&weights, accepted))
-                .collect()
+            let all = 0..=longest;
+            all.map(|accepted| starts(&weights, accepted)).collect()
         };
-        let calls_of = |each: &[f64]| -> f64 {
-            let pairs = self.exactly.iter().zip(each);
-            pairs.map(|(count, calls)| count * calls).sum::<f64>() / rounds
-        };
+        let calls_of = |each: &[f64]| self.mean(each);
         let own = each(goes_on);
         let (calls, tokens) = (calls_of(&own), self.tokens() / rounds);
         let mean = tokens / calls;
@@ -174,12 +164,10 @@ impl Runs {
         let by_last = 2.0 * held - held * held;
         let by_before = -held * held;
         let moves = |(accepted, calls_there): (usize, &f64)| {
-            let chance = if accepted == longest {
-                by_last
-            } else if accepted + 1 == longest {
-                by_before
-            } else {
-                0.0
+            let chance = match longest - accepted {
+                0 => by_last,
+                1 => by_before,
+                _ => 0.0,
             };
             (((accepted + 1) as f64) - mean * calls_there - mean * slope * chance) / calls
         };
@@ -192,11 +180,14 @@ impl Runs {
 
     /// Takes off the mean over all rounds.
     pub(super) fn centred(&self, mut moves: Vec<f64>) -> Vec<f64> {
-        let pairs = self.exactly.iter().zip(&moves);
-        let mean = pairs.map(|(count, by)| count * by).sum::<f64>() / self.rounds();
-        for one in &mut moves {
-            *one -= mean;
-        }
+        let mean = self.mean(&moves);
+        moves.iter_mut().for_each(|one| *one -= mean);
         moves
+    }
+
+    /// The mean over rounds of what each number of accepted drafts comes to.
+    fn mean(&self, of: &[f64]) -> f64 {
+        let pairs = self.exactly.iter().zip(of);
+        pairs.map(|(count, by)| count * by).sum::<f64>() / self.rounds()
     }
 }

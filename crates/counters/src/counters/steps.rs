@@ -65,9 +65,8 @@ pub(super) fn extreme(requests: &[Ends], most: bool) -> Vec<[f64; 2]> {
             false => rate * rounds - tokens,
         };
         let best = |ends: &Ends| {
-            ends.iter()
-                .copied()
-                .max_by(|a, b| worth(a).total_cmp(&worth(b)))
+            let ends = ends.iter().copied();
+            ends.max_by(|a, b| worth(a).total_cmp(&worth(b)))
         };
         let taken: Vec<[f64; 2]> = requests.iter().filter_map(best).collect();
         let sum = |at: usize| taken.iter().map(|one| one[at]).sum::<f64>();
@@ -87,9 +86,8 @@ pub(super) fn extreme(requests: &[Ends], most: bool) -> Vec<[f64; 2]> {
 /// Tells whether rounds of `length` drafts would have been these.
 pub(super) fn ran(steps: &[Step], length: usize) -> bool {
     let whole = |step: &Step| step.drafted == length || step.accepted < step.drafted;
-    steps
-        .split_last()
-        .is_none_or(|(_, all)| all.iter().all(whole))
+    let before = steps.split_last().map_or(&[][..], |(_, before)| before);
+    before.iter().all(whole)
 }
 
 /// Returns what is known of the coin at each token of the text.
@@ -112,16 +110,10 @@ mod tests {
         let (mut at, mut steps) = (0, Vec::new());
         while at < tokens {
             let left = tokens - at;
-            let drafted = if how == 2 {
-                length.min(left - 1)
-            } else {
-                length
-            };
-            let kept = coins[at..]
-                .iter()
-                .take(drafted)
-                .take_while(|coin| **coin)
-                .count();
+            let most = if how == 2 { left - 1 } else { length };
+            let drafted = length.min(most);
+            let tried = coins[at..].iter().take(drafted);
+            let kept = tried.take_while(|coin| **coin).count();
             at += kept + 1;
             let accepted = if how == 1 { kept.min(left) } else { kept };
             if drafted > 0 {
@@ -137,9 +129,8 @@ mod tests {
     fn the_same_coins_are_between_the_ends_however_a_text_was_cut() {
         let mut state = 7u64;
         let mut random = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005);
+            state = state.wrapping_add(1);
             ((state >> 33) % below) as usize
         };
         let of = |steps: &[Step]| {
@@ -167,10 +158,8 @@ mod tests {
             }
             let [low, high] = [false, true].map(|most| extreme(&found[usize::from(most)], most));
             let (low, truth, high) = (ratio(&low), ratio(&truth), ratio(&high));
-            assert!(
-                low <= truth && truth <= high,
-                "{how} {length} {most}: {low} {truth} {high}"
-            );
+            let case = (how, length, most, low, truth, high);
+            assert!(low <= truth && truth <= high, "{case:?}");
             tight += usize::from(truth == low) + usize::from(truth == high);
         }
         assert!(tight > 100, "{tight}");

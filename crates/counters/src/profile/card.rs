@@ -1,6 +1,6 @@
 //! A table for a model card, with ±.
 
-use super::data::{Profile, conditional, one_line};
+use super::data::{Profile, conditional, half, one_line};
 use specgap_statistics::Estimate;
 
 pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
@@ -11,18 +11,17 @@ pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
         let means: Vec<f64> = curve.marginal.iter().map(|one| one.mean).collect();
         let shares: Vec<String> = curve.marginal.iter().map(|one| shown(one, 3)).collect();
         // A ratio of two numbers between bounds is none.
-        let open = |i: usize| {
-            curve
-                .marginal
-                .get(i)
-                .is_some_and(|one| one.open().is_some())
-        };
-        let given: Vec<String> = (conditional(&means).iter().enumerate())
-            .map(|(i, share)| match open(i) || i > 0 && open(i - 1) {
-                true => "–".to_owned(),
-                false => format!("{share:.3}"),
-            })
+        let open: Vec<bool> = curve
+            .marginal
+            .iter()
+            .map(|one| one.open().is_some())
             .collect();
+        let given = |(i, share): (usize, &f64)| match open[i] || i > 0 && open[i - 1] {
+            true => "–".to_owned(),
+            false => format!("{share:.3}"),
+        };
+        let rates = conditional(&means);
+        let given: Vec<String> = rates.iter().enumerate().map(given).collect();
         text.push_str(&format!(
             "|{}|{}|{}|{}|\n",
             curve.length,
@@ -60,11 +59,8 @@ fn by_group(profile: &Profile) -> String {
         text.push_str(&format!("|{}|", escaped(&one_line(name))));
         for length in lengths() {
             let curve = curves.iter().find(|curve| curve.length == length);
-            let shown = curve.map_or_else(
-                || "–".to_owned(),
-                |curve| shown(&curve.acceptance_length, 3),
-            );
-            text.push_str(&format!("{shown}|"));
+            let shown = curve.map(|curve| shown(&curve.acceptance_length, 3));
+            text.push_str(&format!("{}|", shown.as_deref().unwrap_or("–")));
         }
         text.push('\n');
     }
@@ -76,7 +72,7 @@ fn shown(estimate: &Estimate, digits: usize) -> String {
     if let Some([low, high]) = estimate.open() {
         return format!("{low:.digits$} to {high:.digits$}");
     }
-    let half = (estimate.ci95[1] - estimate.ci95[0]) / 2.0;
+    let half = half(estimate);
     match half > 0.0 {
         true => format!("{:.digits$} ± {half:.digits$}", estimate.mean),
         false => format!("{:.digits$}", estimate.mean),

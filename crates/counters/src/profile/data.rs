@@ -1,6 +1,7 @@
 //! What a profile is, and the numbers that several formats have.
 
 use serde::{Deserialize, Serialize};
+use specgap_statistics::Estimate;
 use specgap_statistics::curve::Curve;
 
 /// What acceptance was measured on: what no number of a profile means anything without.
@@ -35,20 +36,13 @@ impl Source {
         let models = [("target", &self.target), ("draft", &self.draft)];
         let names = models.map(|(word, name)| Some(format!("{word} {}", name.as_ref()?)));
         lines.extend(joined(names));
-        let drafts = self
-            .drafts
-            .as_ref()
-            .map(|drafts| format!("{drafts} drafts"));
-        let verifier = self
-            .verifier
-            .as_ref()
-            .map(|rule| format!("{rule} verification"));
+        let (drafts, rule) = (self.drafts.as_ref(), self.verifier.as_ref());
+        let drafts = drafts.map(|drafts| format!("{drafts} drafts"));
+        let verifier = rule.map(|rule| format!("{rule} verification"));
         let temperature = self.temperature.map(|t| format!("temperature {t:?}"));
         lines.extend(joined([drafts, verifier, temperature]));
         let prompts = self.prompts.map(|prompts| format!("{prompts} prompts"));
-        let positions = self
-            .positions
-            .map(|positions| format!("{positions} tokens"));
+        let positions = self.positions.map(|tokens| format!("{tokens} tokens"));
         lines.extend(joined([prompts, positions]));
         lines.push(self.kind.clone());
         lines.iter().map(|line| one_line(line)).collect()
@@ -177,12 +171,14 @@ pub(super) fn marginal(curve: &Curve) -> Vec<f64> {
 /// P(draft i is accepted, given that all before it are); 0 behind a draft that none is.
 pub(super) fn conditional(marginal: &[f64]) -> Vec<f64> {
     let before = std::iter::once(&1.0).chain(marginal);
-    let each = marginal.iter().zip(before).map(
-        |(share, before)| {
-            if *before > 0.0 { share / before } else { 0.0 }
-        },
-    );
-    each.collect()
+    let given = |share: f64, before: f64| if before > 0.0 { share / before } else { 0.0 };
+    let each = marginal.iter().zip(before);
+    each.map(|(share, before)| given(*share, *before)).collect()
+}
+
+/// Half of a 95% interval.
+pub(super) fn half(one: &Estimate) -> f64 {
+    (one.ci95[1] - one.ci95[0]) / 2.0
 }
 
 pub(super) fn rounded(value: f64, digits: i32) -> f64 {

@@ -6,9 +6,12 @@ use super::format::Format;
 use specgap_statistics::curve::Curve;
 
 pub(super) fn files(profile: &Profile, format: Format) -> Vec<(String, Vec<u8>)> {
-    let comments: Vec<String> = (profile.source.lines().iter())
-        .map(|line| format!("# {line}\n"))
-        .collect();
+    let comments = profile
+        .source
+        .lines()
+        .into_iter()
+        .map(|line| format!("# {line}\n"));
+    let comments: Vec<String> = comments.collect();
     let each = profile.curves.iter().map(|curve| {
         let mut text = format!(
             "# K = {}; for benchmarks: what is put out is no text of the target's\n",

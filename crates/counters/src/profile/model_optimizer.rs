@@ -1,6 +1,6 @@
 //! NVIDIA Model-Optimizer: `speculation_profile.json`, at the longest length.
 
-use super::data::{Profile, ProfileError, Source, conditional, marginal, rounded};
+use super::data::{Profile, ProfileError, Source, conditional, half, marginal, rounded};
 use serde::Serialize;
 use specgap_statistics::curve::Curve;
 use std::collections::BTreeMap;
@@ -81,12 +81,9 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
     let marginal = marginal(curve);
     let mean = curve.acceptance_length.mean;
     let implied = 1.0 + marginal.iter().sum::<f64>();
-    let by_k = |of: &dyn Fn(&Curve) -> f64| {
-        let each = profile.curves.iter();
-        each.map(|curve| (curve.length, rounded(of(curve), 6)))
-            .collect()
-    };
-    let half = |[low, high]: [f64; 2]| (high - low) / 2.0;
+    let by_k = |of: &dyn Fn(&Curve) -> f64| by_k(&profile.curves, of);
+    let given = conditional(&marginal).into_iter();
+    let halves = curve.marginal.iter().map(half);
     let written = Written {
         schema_version: "1.0",
         measured: true,
@@ -100,10 +97,7 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
             Some("block") => "block",
             _ => "longest_prefix",
         },
-        conditional_accept_rates: conditional(&marginal)
-            .into_iter()
-            .map(|share| rounded(share, 6))
-            .collect(),
+        conditional_accept_rates: given.map(|share| rounded(share, 6)).collect(),
         mean_accept_length: rounded(mean, 6),
         // A mean over requests of each request's own mean, which weighs short ones as long ones.
         mean_accept_length_per_request: None,
@@ -113,10 +107,8 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
         per_category: per_category(profile),
         measurement_conditions: Conditions {
             source: &profile.source,
-            accept_length_by_k_plus_minus: by_k(&|curve| half(curve.acceptance_length.ci95)),
-            marginal_accept_rates_plus_minus: (curve.marginal.iter())
-                .map(|share| rounded(half(share.ci95), 6))
-                .collect(),
+            accept_length_by_k_plus_minus: by_k(&|curve| half(&curve.acceptance_length)),
+            marginal_accept_rates_plus_minus: halves.map(|half| rounded(half, 6)).collect(),
             rounds: curve.rounds,
         },
         validation: Validation {
@@ -136,32 +128,32 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
     };
     let text = specgap_base::typed::pretty(&written);
     let text = text.map_err(|error| ProfileError::Json(error.to_string()))?;
-    let file = (
-        "speculation_profile.json".to_owned(),
-        format!("{text}\n").into_bytes(),
-    );
-    Ok(vec![file])
+    let (name, text) = ("speculation_profile.json", format!("{text}\n"));
+    Ok(vec![(name.to_owned(), text.into_bytes())])
+}
+
+/// A number of each curve by its length.
+fn by_k(curves: &[Curve], of: &dyn Fn(&Curve) -> f64) -> BTreeMap<usize, f64> {
+    let each = curves.iter();
+    each.map(|curve| (curve.length, rounded(of(curve), 6)))
+        .collect()
 }
 
 /// Returns what `per_category` has of each group: `{category: {mean_accept_length, ...}}`.
 fn per_category(profile: &Profile) -> Option<BTreeMap<&str, Category>> {
     let of = |curves: &[Curve]| {
         let curve = curves.last()?;
-        let [low, high] = curve.acceptance_length.ci95;
         Some(Category {
             mean_accept_length: rounded(curve.acceptance_length.mean, 6),
-            mean_accept_length_plus_minus: rounded((high - low) / 2.0, 6),
+            mean_accept_length_plus_minus: rounded(half(&curve.acceptance_length), 6),
             num_speculative_tokens: curve.length,
             marginal_accept_rates: marginal(curve),
-            accept_length_by_k: (curves.iter())
-                .map(|curve| (curve.length, rounded(curve.acceptance_length.mean, 6)))
-                .collect(),
+            accept_length_by_k: by_k(curves, &|curve| curve.acceptance_length.mean),
             rounds: curve.rounds,
         })
     };
-    let all: BTreeMap<&str, Category> = (profile.groups.iter())
-        .filter_map(|group| Some((group.0.as_str(), of(&group.1)?)))
-        .collect();
+    let all = (profile.groups.iter()).filter_map(|group| Some((group.0.as_str(), of(&group.1)?)));
+    let all: BTreeMap<&str, Category> = all.collect();
     (!all.is_empty()).then_some(all)
 }
 
@@ -169,9 +161,6 @@ fn per_category(profile: &Profile) -> Option<BTreeMap<&str, Category>> {
 fn histogram(curve: &Curve) -> Option<BTreeMap<usize, f64>> {
     let rounds = curve.rounds.map_or(1.0, |rounds| rounds as f64);
     let shares = curve.histogram.as_ref()?.iter();
-    let each = (1..).zip(shares);
-    Some(
-        each.map(|(put_out, share)| (put_out, rounded(share * rounds, 6)))
-            .collect(),
-    )
+    let each = (1..).zip(shares.map(|share| rounded(share * rounds, 6)));
+    Some(each.collect())
 }

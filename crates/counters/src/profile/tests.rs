@@ -13,12 +13,11 @@ fn estimate(mean: f64) -> Estimate {
 /// A round of `length` drafts of which each is accepted with 3/4, 2/4, 3/4, 2/4, ...
 fn curve(length: usize) -> Curve {
     let mut reached = 1.0;
-    let shares: Vec<f64> = (0..length)
-        .map(|i| {
-            reached *= if i % 2 == 0 { 0.75 } else { 0.5 };
-            reached
-        })
-        .collect();
+    let shares = (0..length).map(|i| {
+        reached *= if i % 2 == 0 { 0.75 } else { 0.5 };
+        reached
+    });
+    let shares: Vec<f64> = shares.collect();
     let all = [1.0].iter().chain(&shares);
     let next = shares.iter().chain(&[0.0]);
     Curve {
@@ -68,11 +67,7 @@ fn texts(profile: &Profile, format: Format) -> BTreeMap<String, String> {
 /// `common_speculative_synth_rates_resolve`.
 fn taken(rates: &[f64], tokens: usize) {
     assert_eq!(rates.len(), tokens);
-    assert!(
-        rates
-            .iter()
-            .all(|rate| rate.is_finite() && (0.0..=1.0).contains(rate))
-    );
+    assert!(rates.iter().all(|rate| (0.0..=1.0).contains(rate)));
     assert!(rates.windows(2).all(|pair| pair[1] <= pair[0]), "{rates:?}");
 }
 
@@ -89,10 +84,8 @@ fn drawn(rates: &[f64]) -> f64 {
 }
 
 fn same(found: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (found - expected).abs() <= tolerance,
-        "{found}, not {expected}"
-    );
+    let off = (found - expected).abs();
+    assert!(off <= tolerance, "{found}, not {expected}");
 }
 
 #[test]
@@ -103,19 +96,15 @@ fn vllm_takes_a_file_a_length() {
         let text = &files[&format!("vllm-k{length}.json")];
         let config: BTreeMap<String, Value> = serde_json::from_str(text).unwrap();
         // `SpeculativeConfig` has no other fields of what is written here.
-        let names: Vec<&str> = config.keys().map(String::as_str).collect();
-        assert_eq!(
-            names,
-            [
-                "num_speculative_tokens",
-                "rejection_sample_method",
-                "synthetic_acceptance_rates"
-            ]
-        );
-        assert_eq!(config["num_speculative_tokens"], length);
-        assert_eq!(config["rejection_sample_method"], "synthetic");
-        let rates: Vec<f64> =
-            serde_json::from_value(config["synthetic_acceptance_rates"].clone()).unwrap();
+        let names = [
+            "num_speculative_tokens",
+            "rejection_sample_method",
+            "synthetic_acceptance_rates",
+        ];
+        assert!(config.keys().eq(names), "{config:?}");
+        assert_eq!(config[names[0]], length);
+        assert_eq!(config[names[1]], "synthetic");
+        let rates: Vec<f64> = serde_json::from_value(config[names[2]].clone()).unwrap();
         taken(&rates, length);
         same(drawn(&rates), curve(length).acceptance_length.mean, 1e-5);
     }
@@ -164,9 +153,8 @@ fn sglang_draws_the_mean_with_the_bonus_token() {
 fn tensorrt_llm_draws_the_mean_without_it() {
     for (length, text) in (1..=4usize).zip(files(Format::TensorrtLlm).values()) {
         let set = variables(text);
-        let forced: f64 = set["TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"]
-            .parse()
-            .unwrap();
+        let forced = set["TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"];
+        let forced: f64 = forced.parse().unwrap();
         // `get_force_num_accepted_tokens_float`: whole ones always, the rest as a probability.
         assert!(forced != 0.0 && forced <= length as f64);
         let always = forced.trunc().min(length as f64);
@@ -196,10 +184,8 @@ fn model_optimizer_finds_what_follows_from_the_histogram() {
         running -= rounds;
     }
     let rates = |field: &str| -> Vec<f64> { serde_json::from_value(value[field].clone()).unwrap() };
-    let (conditional, marginal) = (
-        rates("conditional_accept_rates"),
-        rates("marginal_accept_rates"),
-    );
+    let conditional = rates("conditional_accept_rates");
+    let marginal = rates("marginal_accept_rates");
     taken(&marginal, length);
     assert_eq!(conditional.len(), length);
     for i in 0..length {
@@ -208,20 +194,14 @@ fn model_optimizer_finds_what_follows_from_the_histogram() {
         same(conditional[i], given, 1e-5);
         same(marginal[i], joint, 1e-5);
     }
-    let mean: f64 = histogram
-        .iter()
-        .map(|(n, rounds)| *n as f64 * rounds)
-        .sum::<f64>()
-        / all;
+    let tokens = histogram.iter().map(|(n, rounds)| *n as f64 * rounds);
+    let mean = tokens.sum::<f64>() / all;
     same(value["mean_accept_length"].as_f64().unwrap(), mean, 1e-5);
     let checks = &value["validation"];
     assert_eq!(checks["mean_consistency"]["passed"], true);
     assert_eq!(checks["marginal_monotonicity"]["passed"], true);
-    same(
-        value["accept_length_by_k"]["2"].as_f64().unwrap(),
-        2.125,
-        1e-6,
-    );
+    let of_two = value["accept_length_by_k"]["2"].as_f64().unwrap();
+    same(of_two, 2.125, 1e-6);
     let conditions = &value["measurement_conditions"];
     assert_eq!(conditions["drafts"], "one-hot");
     assert_eq!(conditions["temperature"], 0.7);
@@ -252,11 +232,8 @@ fn inferencex_finds_one_model_and_one_mode() {
     assert_eq!(values.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4]);
     for (tokens, value) in values {
         assert!((1.0..=tokens as f64 + 1.0).contains(&value));
-        same(
-            value,
-            curve(tokens as usize).acceptance_length.mean,
-            0.005 + 1e-9,
-        );
+        let mean = curve(tokens as usize).acceptance_length.mean;
+        same(value, mean, 0.005 + 1e-9);
     }
 }
 
@@ -264,19 +241,14 @@ fn inferencex_finds_one_model_and_one_mode() {
 fn a_card_has_every_number_with_its_interval() {
     let files = files(Format::Card);
     let card = &files["card.md"];
-    assert!(
-        card.contains("|2|2.125 ± 0.010|0.750 ± 0.010, 0.375 ± 0.010|0.750, 0.500|"),
-        "{card}"
-    );
-    assert!(card.contains("over prompts"), "{card}");
-    assert!(
-        card.contains("- target org/target - model, draft draft\\|small\n"),
-        "{card}"
-    );
-    assert!(
-        card.contains("one-hot drafts, token verification, temperature 0.7"),
-        "{card}"
-    );
+    for words in [
+        "|2|2.125 ± 0.010|0.750 ± 0.010, 0.375 ± 0.010|0.750, 0.500|",
+        "over prompts",
+        "- target org/target - model, draft draft\\|small\n",
+        "one-hot drafts, token verification, temperature 0.7",
+    ] {
+        assert!(card.contains(words), "{card}");
+    }
     // Where bounds are wider than the interval they stand alone.
     let card = |curve: Curve| {
         let profile = Profile::new(vec![curve], source()).unwrap();
@@ -290,10 +262,8 @@ fn a_card_has_every_number_with_its_interval() {
     let mut open = curve(2);
     open.marginal[0].truncation = Some([0.7, 0.8]);
     let text = card(open);
-    assert!(
-        text.contains("|2|2.125 ± 0.010|0.700 to 0.800, 0.375 ± 0.010|–, –|"),
-        "{text}"
-    );
+    let row = "|2|2.125 ± 0.010|0.700 to 0.800, 0.375 ± 0.010|–, –|";
+    assert!(text.contains(row), "{text}");
 }
 
 /// No draft is ever accepted, and all are: ends of every range.
@@ -304,11 +274,7 @@ fn ends_are_taken_too() {
         let all = Curve {
             length,
             // Sums that are off in the last digit.
-            marginal: vec![
-                estimate(mean),
-                estimate(mean + 1e-12),
-                estimate(mean - 1e-12),
-            ],
+            marginal: [0.0, 1e-12, -1e-12].map(|off| estimate(mean + off)).into(),
             acceptance_length: estimate(1.0 + 3.0 * mean + 1e-12),
             histogram: None,
             rounds: None,
@@ -323,11 +289,9 @@ fn ends_are_taken_too() {
         let last = value["conditional_accept_rates"][2].as_f64().unwrap();
         assert_eq!(last, mean);
         assert!(file(Format::Inferencex).contains(&format!("    3: {:.2}\n", 1.0 + 3.0 * mean)));
-        let sglang = file(Format::Sglang);
-        assert_eq!(
-            variables(&sglang)["SGLANG_SIMULATE_ACC_LEN"],
-            (1.0 + 3.0 * mean).to_string()
-        );
+        let (sglang, mean) = (file(Format::Sglang), 1.0 + 3.0 * mean);
+        let set = variables(&sglang);
+        assert_eq!(set["SGLANG_SIMULATE_ACC_LEN"], mean.to_string());
     }
 }
 
@@ -337,9 +301,8 @@ fn what_no_rounds_can_have_is_refused() {
     let refused = |change: &dyn Fn(&mut Curve), words: &str| {
         let mut wrong = curve(2);
         change(&mut wrong);
-        let error = Profile::new(vec![curve(1), wrong], source())
-            .unwrap_err()
-            .to_string();
+        let found = Profile::new(vec![curve(1), wrong], source());
+        let error = found.unwrap_err().to_string();
         assert!(error.contains("K = ") && error.contains(words), "{error}");
     };
     refused(&|curve| curve.marginal[1].mean = 0.8, "S_2 is 0.8");

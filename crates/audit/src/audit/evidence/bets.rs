@@ -15,8 +15,6 @@
 //! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/theory/audit.md` has
 //! the proof and what the second form allows.
 
-use crate::audit::model::engine::get;
-
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.
 pub(crate) const KEPT: f64 = 0.02;
@@ -87,11 +85,9 @@ impl Bet {
         if highest - lowest < 1e-9 {
             return None;
         }
-        let filled: Vec<(f64, f64, f64)> = bins
-            .iter()
-            .filter(|(c, _)| *c > 0.0)
-            .map(|&(c, r)| (r / c, c, KEPT.mul_add(c, (1.0 - KEPT) * r)))
-            .collect();
+        let filled = bins.iter().filter(|(c, _)| *c > 0.0);
+        let filled = filled.map(|&(c, r)| (r / c, c, KEPT.mul_add(c, (1.0 - KEPT) * r)));
+        let filled: Vec<(f64, f64, f64)> = filled.collect();
         let outside = (1.0 - KEPT) * outside;
         let mut best: Option<(f64, f64, f64)> = None;
         for cap in CAPS {
@@ -99,14 +95,12 @@ impl Bet {
             let range = (1.0 - KEPT) * (highest.min(cap) - lowest) / total;
             let gain = |ratio: f64| (1.0 - KEPT) * (ratio.min(cap) / total - 1.0);
             for fraction in FRACTIONS {
-                let inside: f64 = filled
-                    .iter()
-                    .map(|&(ratio, _, r)| r * (fraction * gain(ratio)).ln_1p())
-                    .sum();
-                let beyond = if outside > 0.0 {
-                    outside * (fraction * gain(cap)).ln_1p()
-                } else {
-                    0.0
+                let inside = filled.iter();
+                let inside = inside.map(|&(ratio, _, r)| r * (fraction * gain(ratio)).ln_1p());
+                let inside: f64 = inside.sum();
+                let beyond = match outside > 0.0 {
+                    true => outside * (fraction * gain(cap)).ln_1p(),
+                    false => 0.0,
                 };
                 let growth = inside + beyond - (tolerance * fraction * range).ln_1p() - ROUNDING;
                 if growth > best.map_or(0.0, |(growth, ..)| growth) {
@@ -137,11 +131,6 @@ impl Bet {
             return 0.0;
         };
         self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
-    }
-
-    /// Returns b(o) - 1 for a place in both laws; outside of them, for nothing in both.
-    pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
-        self.gain(get(claimed, outcome), get(bug, outcome))
     }
 }
 
@@ -218,10 +207,8 @@ mod tests {
     /// Returns how fast the capital of a bet grows under the bug, E_c min(r/c, cap), and R: from the
     /// definition, outcome by outcome.
     fn growth(
-        claimed: &[f64],
-        bug: &[f64],
-        cap: f64,
-        fraction: f64,
+        [claimed, bug]: [&[f64]; 2],
+        (cap, fraction): (f64, f64),
         tolerance: f64,
     ) -> (f64, f64, f64) {
         let pairs = || claimed.iter().zip(bug).filter(|(c, r)| **c + **r > 0.0);
@@ -232,10 +219,9 @@ mod tests {
         let gains: Vec<f64> = pairs().map(|(&c, &r)| gain(c, r)).collect();
         let range = gains.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b))
             - gains.iter().fold(f64::INFINITY, |a, b| a.min(*b));
-        let mean: f64 = pairs()
-            .zip(&gains)
-            .map(|((c, r), gain)| (0.02 * c + 0.98 * r) * (1.0 + gain).ln())
-            .sum();
+        let mean = pairs().zip(&gains);
+        let mean = mean.map(|((c, r), gain)| (0.02 * c + 0.98 * r) * (1.0 + gain).ln());
+        let mean: f64 = mean.sum();
         (mean - (1.0 + tolerance * range).ln(), total, range)
     }
 
@@ -258,7 +244,7 @@ mod tests {
                 let mut best: Option<(f64, f64, f64)> = None;
                 for cap in CAPS {
                     for fraction in FRACTIONS {
-                        let (grows, ..) = growth(&claimed, bug, cap, fraction, tolerance);
+                        let (grows, ..) = growth([&claimed, bug], (cap, fraction), tolerance);
                         if grows > best.map_or(2e-9, |(most, ..)| most + 1e-12) {
                             best = Some((grows, cap, fraction));
                         }
@@ -271,13 +257,11 @@ mod tests {
                 };
                 let found = found.unwrap();
                 let (cap, fraction) = (found.cap, found.fraction);
-                let (same, total, range) = growth(&claimed, bug, cap, fraction, tolerance);
+                let (same, total, range) = growth([&claimed, bug], (cap, fraction), tolerance);
                 assert!((same - most).abs() < 1e-11, "{found:?} {same} {most}");
                 assert!((found.total - total).abs() < 1e-15, "{found:?} {total}");
-                assert!(
-                    (found.range / range - 1.0).abs() < 1e-12,
-                    "{found:?} {range}"
-                );
+                let off = found.range / range - 1.0;
+                assert!(off.abs() < 1e-12, "{found:?} {range}");
                 for (&c, &r) in claimed.iter().zip(bug) {
                     let ratio = if c > 0.0 { (r / c).min(cap) } else { cap };
                     let gain = fraction * 0.98 * (ratio / total - 1.0);

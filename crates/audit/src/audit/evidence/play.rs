@@ -6,7 +6,7 @@
 
 use crate::audit::evidence::steps::Step;
 use crate::audit::model::engine::{Engine, Laws, Position, get};
-use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
+use crate::audit::model::multi_draft::{decide, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -34,10 +34,7 @@ impl Player {
         drafts: usize,
         siblings: bool,
         seed: u64,
-        stream: u64,
     ) -> Self {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        random.set_stream(stream);
         let mut engine = *engine;
         // Exact match claims nothing of its drafts; a player has to draft something.
         engine.draws |= rule == Rule::EXACT_MATCH;
@@ -46,7 +43,7 @@ impl Player {
             engine,
             drafts: drafts.max(1),
             siblings,
-            random,
+            random: ChaCha8Rng::seed_from_u64(seed),
             depth: 0,
             reach: 1.0,
             carry: (rule == Rule::CARRIED).then(|| Carry::new(drafts.max(1))),
@@ -60,12 +57,11 @@ impl Player {
     }
 
     fn begin_round(&mut self) {
-        self.depth = 0;
-        self.reach = 1.0;
+        (self.depth, self.reach) = (0, 1.0);
     }
 
     /// A position, with what it remembers of those before.
-    pub(crate) fn here<'a>(&self, at: &Position<'a>) -> Position<'a> {
+    fn here<'a>(&self, at: &Position<'a>) -> Position<'a> {
         Position {
             reach: self.reach,
             stands: self.carry.as_ref().map_or(1.0, Carry::standing),
@@ -73,32 +69,20 @@ impl Player {
         }
     }
 
-    /// Returns its laws where a round starts.
-    pub(crate) fn laws(&self, at: &Position<'_>) -> Laws {
-        Laws::new(self.rule, &self.engine, at)
-    }
-
-    /// Plays a position. `start` are its laws there with nothing accepted before.
-    pub(crate) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
+    /// Plays a position.
+    pub(crate) fn step(&mut self, at: &Position<'_>) -> Step {
         if self.siblings {
             return self.several(at);
         }
-        let step = self.one(at, start);
+        let step = self.one(at);
         if let Some(carry) = &mut self.carry {
             carry.pass(&ratio(at, step.output));
         }
         step
     }
 
-    fn one(&mut self, at: &Position<'_>, start: &Laws) -> Step {
-        let own;
-        let here = self.here(at);
-        let laws = if here.reach < 1.0 || here.stands < 1.0 {
-            own = self.laws(&here);
-            &own
-        } else {
-            start
-        };
+    fn one(&mut self, at: &Position<'_>) -> Step {
+        let laws = Laws::new(self.rule, &self.engine, &self.here(at));
         let undrafted = self.depth >= self.drafts
             || (laws.dropped > 0.0 && self.random.random::<f64>() < laws.dropped);
         let law = match &laws.draft {
@@ -141,7 +125,7 @@ impl Player {
                 drafts.push(draw(&law, self.random.random()));
             }
         }
-        let found = Tested::new(self.rule, &self.engine, at, &drafts).decide(&self.engine);
+        let found = decide(self.rule, &self.engine, at, &drafts);
         let place = draw(&found.law, self.random.random());
         let kept = found.tokens.get(place).copied();
         let output = kept.unwrap_or_else(|| draw(&found.correction, self.random.random()));
@@ -180,6 +164,15 @@ pub(crate) fn draw(law: &[f64], uniform: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::model::engine::engine;
+
+    fn step_of(drafts: &[usize], accepted: bool, output: usize) -> Step {
+        Step {
+            drafts: drafts.to_vec(),
+            accepted,
+            output,
+        }
+    }
 
     #[test]
     fn draws_follow_their_law() {
@@ -199,11 +192,10 @@ mod tests {
     #[test]
     fn players_go_through_rounds() {
         let (sure, other) = ([1.0, 0.0], [0.0, 1.0]);
-        let mut player = Player::new(Rule::TOKEN, &Engine::HONEST, 2, false, 1, 0);
+        let mut player = Player::new(Rule::TOKEN, &Engine::HONEST, 2, false, 1);
         let mut play = |p: &[f64], q: &[f64]| {
             let at = Position::new(p, q);
-            let start = player.laws(&at);
-            let step = player.step(&at, &start);
+            let step = player.step(&at);
             (step.drafts, step.accepted, step.output, player.depth)
         };
         assert_eq!(play(&sure, &sure), (vec![0], true, 0, 1));
@@ -213,24 +205,21 @@ mod tests {
         assert_eq!(play(&sure, &sure), (vec![0], true, 0, 1));
         assert_eq!(play(&other, &sure), (vec![0], false, 1, 0));
         // No drafts at all are one.
-        let none = Player::new(Rule::TOKEN, &Engine::HONEST, 0, false, 1, 0);
+        let none = Player::new(Rule::TOKEN, &Engine::HONEST, 0, false, 1);
         assert_eq!(none.drafts, 1);
         // Exact match claims nothing of its drafts, and a player draws them.
-        let mut player = Player::new(Rule::EXACT_MATCH, &Engine::HONEST, 1, false, 1, 0);
+        let mut player = Player::new(Rule::EXACT_MATCH, &Engine::HONEST, 1, false, 1);
         let at = Position::new(&other, &sure);
-        let step = player.step(&at, &player.laws(&at));
-        assert_eq!(
-            (step.drafts, step.accepted, step.output),
-            (vec![0], false, 1)
-        );
+        let step = player.step(&at);
+        assert_eq!(step, step_of(&[0], false, 1));
         // All drafts are dropped, or none.
         for (least, drafts) in [(0.9, 0), (0.1, 1)] {
-            let engine = Engine::HONEST.drops(least);
+            let engine = engine!(drops: Some(least));
             let half = [0.5, 0.5];
             let at = Position::new(&half, &half);
-            let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);
+            let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1);
             for _ in 0..4 {
-                let step = player.step(&at, &player.laws(&at));
+                let step = player.step(&at);
                 assert_eq!(step.drafts.len(), drafts, "{least}");
             }
         }
@@ -241,12 +230,11 @@ mod tests {
     fn a_block_remembers_how_it_was_reached() {
         let (p, q) = ([0.5, 0.5], [1.0, 0.0]);
         let at = Position::new(&p, &q);
-        let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 9, false, 5, 0);
-        let start = player.laws(&at);
+        let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 9, false, 5);
         let mut deepest = 0;
         for _ in 0..60 {
             let before = player.depth;
-            let step = player.step(&at, &start);
+            let step = player.step(&at);
             if step.accepted {
                 assert_eq!((player.depth, step.output), (before + 1, 0));
                 assert_eq!(player.reach, 0.5f64.powi(player.depth as i32));
@@ -262,26 +250,18 @@ mod tests {
     fn players_of_several_drafts_take_one() {
         let (p, q) = ([0.0, 0.0, 1.0], [0.25, 0.25, 0.5]);
         let at = Position::new(&p, &q);
-        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 3, true, 5, 0);
-        let start = player.laws(&at);
+        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 3, true, 5);
         for _ in 0..5 {
-            let step = player.step(&at, &start);
-            let mut drafts = step.drafts.clone();
-            drafts.sort_unstable();
-            assert_eq!(
-                (drafts, step.accepted, step.output),
-                (vec![0, 1, 2], true, 2)
-            );
+            let mut step = player.step(&at);
+            step.drafts.sort_unstable();
+            assert_eq!(step, step_of(&[0, 1, 2], true, 2));
         }
         // More drafts than tokens are the tokens; and none that is kept is no acceptance.
-        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 5, true, 5, 0);
-        assert_eq!(player.step(&at, &start).drafts.len(), 3);
+        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 5, true, 5);
+        assert_eq!(player.step(&at).drafts.len(), 3);
         let at = Position::new(&[0.0, 1.0], &[1.0, 0.0]);
-        let mut player = Player::new(Rule::RRS, &Engine::HONEST, 2, true, 5, 0);
-        let step = player.step(&at, &player.laws(&at));
-        assert_eq!(
-            (step.drafts, step.accepted, step.output),
-            (vec![0, 0], false, 1)
-        );
+        let mut player = Player::new(Rule::RRS, &Engine::HONEST, 2, true, 5);
+        let step = player.step(&at);
+        assert_eq!(step, step_of(&[0, 0], false, 1));
     }
 }

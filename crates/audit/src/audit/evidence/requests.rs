@@ -7,8 +7,12 @@
 use crate::audit::data::{RequestsReport, Seeds};
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
+use crate::audit::model::engine::get;
 use serde::{Deserialize, Serialize};
+use specgap_base::names;
 use specgap_base::sorted::Map;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What a group of steps has in common: a family and which of it.
 pub(crate) type Group = (Family, i64);
@@ -21,17 +25,7 @@ pub(crate) enum Family {
     BatchSize,
 }
 
-impl Family {
-    pub(crate) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Depth => "depth",
-            Self::Prompt => "prompt",
-            Self::BatchSize => "batch-size",
-        }
-    }
-}
+names!(Family: Depth "depth", Prompt "prompt", BatchSize "batch-size");
 
 /// What a text is told by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,12 +43,8 @@ pub(crate) struct Requests {
     pub text: Vec<usize>,
     /// By text, its unit.
     unit: Vec<usize>,
-    /// By text.
-    prompt: Vec<Option<i64>>,
-    /// By unit, its class; unit 0 has none of them.
-    class: Vec<usize>,
     /// By class, its units.
-    classes: Vec<Vec<usize>>,
+    classes: Vec<Range<usize>>,
     /// What the classes rest on.
     pub basis: &'static str,
 }
@@ -76,7 +66,6 @@ impl Requests {
                 Some(&(text, _)) => text,
                 None => {
                     seeds.push(place.seed);
-                    requests.prompt.push(place.prompt);
                     seeds.len() - 1
                 }
             };
@@ -103,17 +92,14 @@ impl Requests {
             }
         }
         requests.unit = vec![0; seeds.len()];
-        requests.class.push(usize::MAX);
+        let mut units = 1;
         for texts in members.into_values().filter(|texts| texts.len() > 1) {
-            let mut units = Vec::with_capacity(texts.len());
-            for text in texts {
-                units.push(requests.class.len());
-                if let Some(unit) = requests.unit.get_mut(text) {
-                    *unit = requests.class.len();
-                }
-                requests.class.push(requests.classes.len());
+            let class = units..units + texts.len();
+            units = class.end;
+            for (text, own) in texts.into_iter().zip(class.clone()) {
+                requests.unit[text] = own;
             }
-            requests.classes.push(units);
+            requests.classes.push(class);
         }
         requests
     }
@@ -135,7 +121,7 @@ impl Requests {
 
     /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
-        self.classes.iter().map(Vec::len).sum()
+        self.classes.iter().map(Range::len).sum()
     }
 
     /// Reports how they were put together; `repeated` of them repeat others.
@@ -152,58 +138,32 @@ impl Requests {
 
     /// The unit of a position.
     pub(crate) fn unit_at(&self, position: usize) -> usize {
-        let text = self.text.get(position).copied();
-        text.and_then(|text| self.unit.get(text))
-            .copied()
-            .unwrap_or(0)
+        let text = self.text.get(position);
+        let unit = text.and_then(|text| self.unit.get(*text));
+        unit.copied().unwrap_or(0)
     }
 
-    /// Counts by class the units that can be in a group: all of the log, or those of a prompt.
-    fn sizes(&self, group: Option<Group>) -> Vec<usize> {
-        let Some((Family::Prompt, prompt)) = group else {
-            return self.classes.iter().map(Vec::len).collect();
-        };
-        let mut sizes = vec![0; self.classes.len()];
-        for (unit, own) in self.unit.iter().zip(&self.prompt) {
-            let class = self
-                .class
-                .get(*unit)
-                .and_then(|class| sizes.get_mut(*class));
-            if let (Some(size), true) = (class, *own == Some(prompt)) {
-                *size += 1;
-            }
-        }
-        sizes
-    }
-
-    /// Settles what bets on a group have come to, from the tallies of its units.
-    pub(crate) fn settle(
-        &self,
-        logs: usize,
-        group: Option<Group>,
-        units: &Map<usize, Tally>,
-    ) -> Settled {
-        let mut total = Tally::of(logs);
+    /// Settles what bets have come to, from the tallies of units.
+    pub(crate) fn settle(&self, logs: usize, units: &Map<usize, Tally>) -> Settled {
+        let mut total = Tally::new(logs);
         let mut counted = [0u64; 4];
         if let Some(own) = units.get(&0) {
             total.add(own);
             counted = own.steps;
         }
         let mut price = 0.0;
-        for (members, size) in self.classes.iter().zip(self.sizes(group)) {
-            if size == 0 {
-                continue;
-            }
-            let tallies: Vec<&Tally> = members.iter().filter_map(|unit| units.get(unit)).collect();
+        for members in &self.classes {
+            let size = members.len();
+            let tallies: Vec<&Tally> = members
+                .clone()
+                .filter_map(|unit| units.get(&unit))
+                .collect();
             // A text without a step has what it began with.
             let idle = (size.saturating_sub(tallies.len()) as f64).ln();
             let share = (size as f64).ln();
             price += share;
             for (place, log) in total.logs.iter_mut().enumerate() {
-                let own = tallies.iter().map(|tally| {
-                    let log = tally.logs.get(place).copied();
-                    log.unwrap_or(0.0)
-                });
+                let own = tallies.iter().map(|tally| get(&tally.logs, place));
                 *log += log_sum(own.chain([idle])) - share;
             }
             for (part, counted) in counted.iter_mut().enumerate() {
@@ -224,7 +184,7 @@ impl Requests {
     }
 }
 
-/// Capital of a group, and what it could have come to.
+/// Capital of all units, and what it could have come to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub total: Tally,
@@ -245,20 +205,15 @@ pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
     let pairs = 0.5 * tokens.len() as f64 * (tokens.len() as f64 - 1.0);
     let least = (0.5 * LEVEL / pairs.max(1.0)).ln();
     let all = (tokens.len() as f64).ln();
-    let mut found = vec![false; tokens.len()];
+    let mut found = BTreeSet::new();
     for same in order.chunk_by(|&a, &b| ids(a).eq(ids(b))) {
         // Of all sets of so many texts, each but the first draws what the first did.
         let chances = same.iter().filter_map(|text| tokens.get(*text));
-        let chance = chances
-            .map(|text| text.iter().map(|(_, chance)| chance).sum::<f64>())
-            .fold(f64::NEG_INFINITY, f64::max);
+        let chances = chances.map(|text| text.iter().map(|(_, chance)| chance).sum::<f64>());
+        let chance = chances.fold(f64::NEG_INFINITY, f64::max);
         let many = same.len() as f64;
         if many > 1.0 && many * all + (many - 1.0) * chance <= (0.5 * LEVEL).ln() - all {
-            for text in same {
-                if let Some(one) = found.get_mut(*text) {
-                    *one = true;
-                }
-            }
+            found.extend(same.iter().copied());
         }
     }
     for &[a, b] in order.array_windows() {
@@ -270,14 +225,10 @@ pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
         // the two, so that the order does not matter.
         let chance = same.fold([0.0; 2], |[p, q], (x, y)| [p + x.1, q + y.1]);
         if chance[0].max(chance[1]) <= least {
-            for text in [a, b] {
-                if let Some(one) = found.get_mut(text) {
-                    *one = true;
-                }
-            }
+            found.extend([a, b]);
         }
     }
-    found.into_iter().filter(|one| *one).count()
+    found.len()
 }
 
 #[cfg(test)]
@@ -378,19 +329,15 @@ mod tests {
             (4, tally(3, 8.0)),
             (5, tally(5, 2.0)),
         ]);
-        let found = requests.settle(1, None, &units);
+        let found = requests.settle(1, &units);
         let expected: f64 = 2.0 * (10.0 + 0.1 + 1.0) / 3.0 * 5.0;
         assert!((found.total.logs[0] - expected.ln()).abs() < 1e-14);
         assert_eq!(found.total.steps, [0, 0, 0, 28]);
         assert_eq!(found.counted, [0, 0, 0, 9 + 7 + 5]);
         assert!((found.price - 6f64.ln()).abs() < 1e-15);
-        // Of a prompt there is one text, and nothing to average.
         let own = Map::from([(2, tally(7, 0.1))]);
-        let found = requests.settle(1, Some((Family::Prompt, 2)), &own);
-        assert!((found.total.logs[0] - 0.1f64.ln()).abs() < 1e-15);
-        assert_eq!((found.counted[3], found.price), (7, 0.0));
-        let depth = requests.settle(1, Some((Family::Depth, 2)), &own);
-        assert!((depth.total.logs[0] - (2.1f64 / 3.0).ln()).abs() < 1e-15);
+        let found = requests.settle(1, &own);
+        assert!((found.total.logs[0] - (2.1f64 / 3.0).ln()).abs() < 1e-15);
     }
 
     #[test]

@@ -39,16 +39,14 @@ impl Pair {
     /// Rows of which `whole` was cut to p, with all tokens in their places.
     #[cfg(test)]
     pub(crate) fn made(p: [f64; 4], q: [f64; 4], whole: [f64; 4], least: f64, rest: bool) -> Self {
+        let [p, q, whole] = [p, q, whole].map(Vec::from);
         Self {
-            p: p.to_vec(),
-            q: q.to_vec(),
-            whole: whole.to_vec(),
+            p,
+            q,
+            whole,
             least,
             rest,
-            lacks_draft: false,
-            allowed: Vec::new(),
-            logits: Vec::new(),
-            places: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -68,6 +66,19 @@ impl Pair {
         (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
     }
 
+    /// Tells whether a place stands for tokens that are not listed.
+    pub(crate) fn is_rest(&self, place: usize) -> bool {
+        self.position().is_rest(place)
+    }
+
+    /// The listed of some places, in order and each once.
+    pub(crate) fn listed_once(&self, mut places: Vec<usize>) -> Vec<usize> {
+        places.retain(|place| !self.is_rest(*place));
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
     /// Tells whether the log's mask forbids a token.
     pub(crate) fn is_masked(&self, place: usize) -> bool {
         self.allowed.get(place).is_some_and(|allowed| !allowed)
@@ -75,6 +86,9 @@ impl Pair {
 
     /// Takes masked tokens out of p, and of q if it is masked too.
     fn mask(&mut self, both: bool) -> Result<(), String> {
+        if self.allowed.is_empty() {
+            return Ok(());
+        }
         let of_draft = both || self.lacks_draft;
         let rows = [("target", &mut self.p), ("draft", &mut self.q)];
         for (model, row) in rows.into_iter().take(1 + usize::from(of_draft)) {
@@ -174,9 +188,8 @@ impl<'a> Reader<'a> {
         if let Some(lists) = &self.text
             && !self.row.token_ids.is_empty()
         {
-            self.listed(lists.as_ref(), pair)
-                .map_err(|message| refused_at(self.log, index, message))?;
-            return finish(pair, self.claimed)
+            return (self.listed(lists.as_ref(), pair))
+                .and_then(|()| finish(pair, self.claimed))
                 .map_err(|message| refused_at(self.log, index, message));
         }
         let row = &self.row;
@@ -188,20 +201,13 @@ impl<'a> Reader<'a> {
         let refused = |error: specgap_number::distribution::DistributionError| {
             refused_at(self.log, index, error.to_string())
         };
-        for (entries, kind, temperature, out) in [
-            (
-                &row.target,
-                row.target_kind,
-                self.claimed.temperature,
-                &mut pair.p,
-            ),
-            (
-                draft,
-                draft_kind,
-                self.claimed.draft_temperature,
-                &mut pair.q,
-            ),
-        ] {
+        let (claimed, target_kind) = (self.claimed, row.target_kind);
+        let temperatures = [claimed.temperature, claimed.draft_temperature];
+        let rows = [
+            (&row.target, target_kind, &mut pair.p),
+            (draft, draft_kind, &mut pair.q),
+        ];
+        for ((entries, kind, out), temperature) in rows.into_iter().zip(temperatures) {
             let rule = Softmax {
                 temperature: temperature / applied,
             };
@@ -230,12 +236,10 @@ impl<'a> Reader<'a> {
             }
         }
         self.log.allowed(index, &mut pair.allowed)?;
-        let masked = match pair.allowed.is_empty() {
-            true => Ok(()),
-            false => pair.mask(self.claimed.draft_mask),
-        };
-        (masked.and_then(|()| finish(pair, self.claimed)))
-            .map_err(|message| refused_at(self.log, index, message))
+        (pair
+            .mask(claimed.draft_mask)
+            .and_then(|()| finish(pair, claimed)))
+        .map_err(|message| refused_at(self.log, index, message))
     }
 
     /// The target's list, and all other tokens as one. What is listed because it came out would
@@ -397,10 +401,6 @@ pub(crate) fn orders_of(claimed: &Claimed) -> Vec<Claimed> {
 mod tests {
     use super::*;
 
-    fn recut(whole: &[f64], claimed: &Claimed, rest: bool) -> Option<Vec<f64>> {
-        let mut row = whole.to_vec();
-        cut(&mut row, claimed, rest).ok().map(|()| row)
-    }
     use safetensors::tensor::{Dtype, TensorView};
 
     /// One position of two tokens of nine, three to one in the target and one to four in the
@@ -465,10 +465,8 @@ mod tests {
         let pair = read(&lists(0.5, &BOTH), &Claimed::at(0.5)).unwrap();
         near(&pair.p, &[0.675, 0.225, 0.1]);
         // The target alone is cut, or both.
-        let mut cut = Claimed {
-            top_k: Some(1),
-            ..Claimed::at(1.0)
-        };
+        let mut cut = Claimed::at(1.0);
+        cut.top_k = Some(1);
         let pair = read(&log, &cut).unwrap();
         near(&pair.p, &[1.0, 0.0, 0.0]);
         near(&pair.whole, &[0.6, 0.2, 0.2]);
@@ -486,10 +484,8 @@ mod tests {
     fn what_lists_leave_out_is_not_guessed() {
         let log = lists(1.0, &BOTH);
         for (target, draft) in [(1.0, 0.5), (0.5, 1.0), (0.7, 0.7)] {
-            let claimed = Claimed {
-                draft_temperature: draft,
-                ..Claimed::at(target)
-            };
+            let mut claimed = Claimed::at(target);
+            claimed.draft_temperature = draft;
             let message = read(&log, &claimed).unwrap_err();
             let named = format!("[1.0, 0.5], and the audit is at {:?}", [target, draft]);
             assert!(message.contains(&named), "{message}");
@@ -497,10 +493,8 @@ mod tests {
         }
         for one in BOTH {
             let message = read(&lists(1.0, &[one]), &Claimed::at(1.0)).unwrap_err();
-            assert!(
-                message.contains("without the mass of the others"),
-                "{message}"
-            );
+            let words = "without the mass of the others";
+            assert!(message.contains(words), "{message}");
         }
     }
 
@@ -508,10 +502,8 @@ mod tests {
     fn full_rows_are_read_at_two_temperatures() {
         let rows = [([0.5, 0.375, 0.125], [0.25, 0.25, 0.5])];
         let log = crate::audit::tests::log(&rows, &[([-1, -1], -1, 0)]);
-        let claimed = Claimed {
-            draft_temperature: 0.5,
-            ..Claimed::at(1.0)
-        };
+        let mut claimed = Claimed::at(1.0);
+        claimed.draft_temperature = 0.5;
         let pair = read(&log, &claimed).unwrap();
         near(&pair.p, &[0.5, 0.375, 0.125]);
         near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
@@ -589,10 +581,8 @@ mod tests {
         assert!(out[0] > 0.0 && out[4] == 0.0);
         // Equals of an end are kept with it.
         let mut equal = [0.25; 4];
-        let two = Claimed {
-            top_k: Some(2),
-            ..Claimed::at(1.0)
-        };
+        let mut two = Claimed::at(1.0);
+        two.top_k = Some(2);
         cut(&mut equal, &two, false).unwrap();
         assert_eq!(equal, [0.25; 4]);
         // Without a cut the rest stays.
@@ -620,7 +610,8 @@ mod tests {
             ..Claimed::at(temperature)
         };
         let kept = |order: &str, temperature: f64, rest: bool| {
-            let row = recut(&at(temperature), &claimed(order, temperature), rest)?;
+            let mut row = at(temperature);
+            cut(&mut row, &claimed(order, temperature), rest).ok()?;
             assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             Some((0..5).filter(|&i| row[i] > 0.0).collect::<Vec<usize>>())
         };
@@ -634,25 +625,18 @@ mod tests {
         assert_eq!(kept("k,p,m,T", 2.0, false), two);
         assert_eq!(kept("k,p,m", 2.0, false), three);
         // The law is that of the temperature either way.
-        let out = recut(&at(2.0), &claimed("llama.cpp", 2.0), false).unwrap();
+        let mut out = at(2.0);
+        cut(&mut out, &claimed("llama.cpp", 2.0), false).unwrap();
         let [_, first, second, ..] = row.map(f64::sqrt);
-        near(
-            &out,
-            &[
-                0.0,
-                first / (first + second),
-                second / (first + second),
-                0.0,
-                0.0,
-            ],
-        );
+        let both = first + second;
+        near(&out, &[0.0, first / both, second / both, 0.0, 0.0]);
         // What is not listed counts where the top-p comes first, and is not known elsewhere.
         assert_eq!(kept("joint", 1.0, true), three);
         assert_eq!(kept("k,p,m,T", 2.0, true), two);
         assert_eq!(kept("joint,T", 2.0, true), None);
         // Without a rest at all, nothing is missing.
-        let listed = [0.5, 0.3, 0.2, 0.0];
-        assert!(recut(&listed, &claimed("joint,T", 2.0), true).is_some());
+        let mut listed = [0.5, 0.3, 0.2, 0.0];
+        assert!(cut(&mut listed, &claimed("joint,T", 2.0), true).is_ok());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::audit::data::HardCheck;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use serde::{Deserialize, Serialize};
+use specgap_base::named;
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
 
@@ -49,16 +50,63 @@ pub(crate) struct Steps {
     pub never_bonus: bool,
     /// The most drafts that a round, or a position, has.
     pub most: usize,
-    pub checks: Structure,
+    /// What the order of tokens alone shows.
+    pub checks: Checks,
 }
 
-/// What the order of tokens alone shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Structure {
-    pub not_emitted: Count,
-    pub after_rejection: Count,
-    pub missing: Count,
-    pub after_end: Count,
+named! {
+    /// What may never happen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Check {
+        TargetZero "target-zero"
+            "a token came out that the target gives probability 0 (u <= 0 accepts one)";
+        Masked "not-allowed" "a token came out that `allowed` masks";
+        Outside "outside-claimed-cut" "a token came out that top-k, top-p or min-p leaves out";
+        DraftZero "draft-zero" "a token was drafted that the draft gives probability 0";
+        Repeated "draft-repeated"
+            "a token was drafted twice for one position, where drafts are distinct";
+        NotEmitted "accepted-not-emitted" "a draft was accepted and another token came out";
+        AfterRejection "accepted-after-rejection" "a round went on behind its rejection";
+        Missing "tokens-missing" "a round put out fewer tokens than it accepted, and one more";
+        AfterEnd "text-after-its-end" "a text went on behind a token that ends texts";
+    }
+}
+
+/// How often each [`Check`] failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checks {
+    counts: [Count; Check::ALL.len()],
+    /// Any row had a mask.
+    pub has_masks: bool,
+}
+
+impl Checks {
+    pub(crate) fn found(&mut self, check: Check, position: usize) {
+        self.counts[check as usize].found(position);
+    }
+
+    pub(crate) fn of(&self, check: Check) -> Count {
+        self.counts[check as usize]
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        for (own, more) in self.counts.iter_mut().zip(other.counts) {
+            own.add(more);
+        }
+        self.has_masks |= other.has_masks;
+    }
+
+    /// Lists those that are made: of cuts and masks where there are any.
+    pub(crate) fn list(&self, claimed_cut: bool) -> Vec<HardCheck> {
+        let is_made = |check: &Check| match check {
+            Check::Masked => self.has_masks,
+            Check::Outside => claimed_cut,
+            _ => true,
+        };
+        let made = Check::ALL.into_iter().filter(is_made);
+        made.map(|check| self.of(check).check(check.as_str(), check.words()))
+            .collect()
+    }
 }
 
 /// How often, and where first.
@@ -76,10 +124,7 @@ impl Count {
 
     pub(crate) fn add(&mut self, other: Self) {
         self.violations += other.violations;
-        self.first = match (self.first, other.first) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        self.first = self.first.into_iter().chain(other.first).min();
     }
 
     pub(crate) fn check(self, name: &'static str, words: &'static str) -> HardCheck {
@@ -166,16 +211,14 @@ impl Steps {
                 && stop.contains(&ended)
                 && follows(before.position, record.position)
             {
-                steps.checks.after_end.found(index);
+                steps.checks.found(Check::AfterEnd, index);
             }
-            let drafts: Vec<u32> = (record.drafts.iter())
-                .filter_map(|&x| u32::try_from(x).ok())
-                .collect();
-            let accepted = if has_rounds {
-                record.accepted.filter(|accepted| *accepted >= 0)
-            } else {
-                let hit = token(record.output).is_some_and(|y| drafts.contains(&y));
-                Some(i64::from(hit))
+            let drafts = (record.drafts.iter()).filter_map(|&x| u32::try_from(x).ok());
+            let drafts: Vec<u32> = drafts.collect();
+            let hit = token(record.output).is_some_and(|y| drafts.contains(&y));
+            let accepted = match has_rounds {
+                true => record.accepted.filter(|accepted| *accepted >= 0),
+                false => Some(i64::from(hit)),
             };
             if let Some(accepted) = accepted {
                 if let (Some(open), Some(before)) = (&round, before)
@@ -192,20 +235,16 @@ impl Steps {
                     } else if lacks == 1 && open.accepted == open.chain.len() {
                         form.bonus.found(index);
                     } else {
-                        steps.checks.missing.found(index);
+                        steps.checks.found(Check::Missing, index);
                     }
                 } else if round.as_ref().is_some_and(Round::is_whole) {
                     form.with_bonus += 1;
                 }
                 let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
                 if !steps.siblings && accepted > drafts.len() {
-                    return Err((
-                        index,
-                        format!(
-                            "accepted is {accepted}, but the round has {} drafts",
-                            drafts.len()
-                        ),
-                    ));
+                    let has = drafts.len();
+                    let words = format!("accepted is {accepted}, but the round has {has} drafts");
+                    return Err((index, words));
                 }
                 steps.rounds += 1;
                 round = Some(Round {
@@ -225,13 +264,11 @@ impl Steps {
             if let Some(said) = record.round.filter(|said| *said >= 0)
                 && usize::try_from(said) != Ok(depth)
             {
-                return Err((
-                    index,
-                    format!(
-                        "round is {said}, but the round began {depth} positions before; round \
-                         counts from 0 at the position where accepted is not -1"
-                    ),
-                ));
+                let words = format!(
+                    "round is {said}, but the round began {depth} positions before; round counts \
+                     from 0 at the position where accepted is not -1"
+                );
+                return Err((index, words));
             }
             if depth > open.accepted {
                 // A round has room for its chain and one token. What is behind the last round of a
@@ -245,7 +282,7 @@ impl Steps {
                     form.gone_on.found(index);
                 }
                 if gone_on {
-                    steps.checks.after_rejection.found(index);
+                    steps.checks.found(Check::AfterRejection, index);
                 } else {
                     round = None;
                     if let Some(slot) = steps.outside.get_mut(index) {
@@ -258,33 +295,25 @@ impl Steps {
                 if rule == Rule::TEXT {
                     continue;
                 }
-                return Err((
-                    index,
-                    "output is -1 inside a round; it is the token that came out there".to_owned(),
-                ));
+                let words = "output is -1 inside a round; it is the token that came out there";
+                return Err((index, words.to_owned()));
             };
             let kept = depth < open.accepted;
-            let drafts = if steps.siblings {
-                drafts
-            } else {
-                open.chain.get(depth).copied().into_iter().collect()
+            let drafts = match steps.siblings {
+                true => drafts,
+                false => open.chain.get(depth).copied().into_iter().collect(),
             };
             if steps.siblings && kept && drafts.is_empty() {
-                return Err((
-                    index,
-                    "a draft was accepted there, but drafts has none".to_owned(),
-                ));
+                let words = "a draft was accepted there, but drafts has none";
+                return Err((index, words.to_owned()));
             }
             form.kept += usize::from(kept);
             if kept && !drafts.contains(&output) {
-                steps.checks.not_emitted.found(index);
+                steps.checks.found(Check::NotEmitted, index);
                 continue;
             }
-            steps.most = steps.most.max(if steps.siblings {
-                drafts.len()
-            } else {
-                open.chain.len()
-            });
+            let most = if steps.siblings { &drafts } else { &open.chain };
+            steps.most = steps.most.max(most.len());
             if let Some(slot) = steps.at.get_mut(index) {
                 *slot = Some(Happened {
                     drafts,
@@ -306,16 +335,13 @@ impl Steps {
             drafts.is_some_and(|drafts| drafts.len() > 1)
         };
         if single && let Some(index) = steps.at.iter().position(several) {
-            return Err((
-                index,
-                format!(
-                    "has {} drafts for one position, and {rule} takes one; without accepted [N] \
-                     every position is a round of its own, and drafts behind a round's first \
-                     position are alternatives: add accepted, or name rrs, rrs-wo, \
-                     level-4 or k-seq",
-                    steps.most
-                ),
-            ));
+            let words = format!(
+                "has {} drafts for one position, and {rule} takes one; without accepted [N] every \
+                 position is a round of its own, and drafts behind a round's first position are \
+                 alternatives: add accepted, or name rrs, rrs-wo, level-4 or k-seq",
+                steps.most
+            );
+            return Err((index, words));
         }
         if steps.most <= 1 && !rule.needs_siblings() {
             steps.siblings = false;
@@ -362,27 +388,23 @@ impl Form {
             let is_all = count.violations >= Self::MANY && count.violations == of as u64;
             count.first.filter(|_| is_all)
         };
-        if let Some(first) = all(steps.checks.not_emitted, self.kept) {
-            return Err((
-                first,
-                format!(
-                    "none of the {} accepted drafts is the output of its position: output [N] is \
-                     the token that came out at the position itself, and the columns of drafts \
-                     are those of the position where the round starts and of the next ones",
-                    self.kept
-                ),
-            ));
+        if let Some(first) = all(steps.checks.of(Check::NotEmitted), self.kept) {
+            let words = format!(
+                "none of the {} accepted drafts is the output of its position: output [N] is the \
+                 token that came out at the position itself, and the columns of drafts are those \
+                 of the position where the round starts and of the next ones",
+                self.kept
+            );
+            return Err((first, words));
         }
         if let Some(first) = all(self.gone_on, steps.rounds) {
-            return Err((
-                first,
-                format!(
-                    "each of the {} rounds goes on behind its rejection: a round has accepted + 1 \
-                     positions, the accepted drafts and one token more; leave the rows of other \
-                     drafts out",
-                    steps.rounds
-                ),
-            ));
+            let words = format!(
+                "each of the {} rounds goes on behind its rejection: a round has accepted + 1 \
+                 positions, the accepted drafts and one token more; leave the rows of other drafts \
+                 out",
+                steps.rounds
+            );
+            return Err((first, words));
         }
         Ok(())
     }
@@ -399,19 +421,18 @@ pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
         )));
     }
     let records = log.engine_records()?.into_iter().zip(log.labels()?);
-    Ok(records
-        .map(|(record, label)| EngineRecord {
-            drafts: Vec::new(),
-            output: if has_output {
-                record.output
-            } else {
-                label.token
-            },
-            accepted: None,
-            round: None,
-            ..record
-        })
-        .collect())
+    let records = records.map(|(record, label)| EngineRecord {
+        drafts: Vec::new(),
+        output: if has_output {
+            record.output
+        } else {
+            label.token
+        },
+        accepted: None,
+        round: None,
+        ..record
+    });
+    Ok(records.collect())
 }
 
 /// Reads what a log says of each position; of its text alone, if that is what is audited.
@@ -474,22 +495,46 @@ mod tests {
         Steps::from_records(records, rule, true, &BTreeSet::from([9]))
     }
 
+    /// Records by how many of their drafts were accepted, which is empty within rounds, the drafts, and
+    /// what came out.
+    fn records(text: &str) -> Vec<EngineRecord> {
+        let each = text.split(' ').map(|one| {
+            let (accepted, rest) = one.split_once('[').unwrap();
+            let (drafts, output) = rest.split_once(']').unwrap();
+            let drafts = drafts.split(',').filter(|id| !id.is_empty());
+            let drafts: Vec<i64> = drafts.map(|id| id.parse().unwrap()).collect();
+            record(
+                accepted.parse().unwrap_or(-1),
+                &drafts,
+                output.parse().unwrap(),
+            )
+        });
+        each.collect()
+    }
+
+    fn read_text(text: &str) -> Steps {
+        read(&records(text), Rule::TOKEN).unwrap()
+    }
+
+    impl Steps {
+        fn violations(&self, check: Check) -> u64 {
+            self.checks.of(check).violations
+        }
+    }
+
+    /// Shows that records are refused at a position, in these words.
+    fn refused(records: &[EngineRecord], rule: Rule, at: usize, words: &str) {
+        let (position, message) = read(records, rule).unwrap_err();
+        assert_eq!(position, at, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+
     #[test]
     fn a_chain_is_taken_apart() {
-        let records = [
-            record(1, &[4, 5, 6], 4),
-            record(-1, &[-1, -1, -1], 7),
-            record(2, &[1, 2, -1], 1),
-            record(-1, &[-1, -1, -1], 2),
-            record(-1, &[-1, -1, -1], 3),
-        ];
-        let steps = read(&records, Rule::TOKEN).unwrap();
-        let all: Vec<(Vec<u32>, bool, usize)> = steps
-            .at
-            .iter()
-            .flatten()
-            .map(|step| (step.drafts.clone(), step.accepted, step.depth))
-            .collect();
+        let steps = read_text("1[4,5,6]4 []7 2[1,2]1 []2 []3");
+        let all = steps.at.iter().flatten();
+        let all = all.map(|step| (step.drafts.clone(), step.accepted, step.depth));
+        let all: Vec<(Vec<u32>, bool, usize)> = all.collect();
         let expected = [
             (vec![4], true, 0),
             (vec![5], false, 1),
@@ -500,7 +545,7 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!((steps.rounds, steps.siblings), (2, false));
-        assert_eq!(steps.checks, Structure::default());
+        assert_eq!(steps.checks, Checks::default());
     }
 
     /// A record says how far its round is, from 0 on, or -1 where that is not known.
@@ -524,30 +569,20 @@ mod tests {
 
     #[test]
     fn broken_rounds_are_counted() {
-        let mut records = vec![
-            record(0, &[4, 5], 7),
-            // Goes on behind the rejection.
-            record(-1, &[-1, -1], 5),
-            // Accepted, and another token came out.
-            record(1, &[4, 5], 3),
-            // The token behind the accepted one is missing.
-            record(0, &[4, 5], 9),
-            // Behind the end of the text.
-            record(0, &[4, 5], 1),
-        ];
+        // A round goes on behind the rejection; a draft was accepted, and another token came out; the
+        // token behind the accepted one is missing; and behind the end of the text.
+        let mut records = records("0[4,5]7 []5 1[4,5]3 0[4,5]9 0[4,5]1");
         let checks = read(&records, Rule::TOKEN).unwrap().checks;
         let count = |first| Count {
             violations: 1,
             first: Some(first),
         };
-        assert_eq!(checks.after_rejection, count(1));
-        assert_eq!(checks.not_emitted, count(2));
-        assert_eq!(checks.missing, count(3));
-        assert_eq!(checks.after_end, count(4));
+        assert_eq!(checks.of(Check::AfterRejection), count(1));
+        assert_eq!(checks.of(Check::NotEmitted), count(2));
+        assert_eq!(checks.of(Check::Missing), count(3));
+        assert_eq!(checks.of(Check::AfterEnd), count(4));
         records[0] = record(3, &[4, 5], 4);
-        let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
-        assert_eq!(position, 0);
-        assert!(message.contains("accepted is 3"), "{message}");
+        refused(&records, Rule::TOKEN, 0, "accepted is 3");
     }
 
     /// A recorder that stops, or misses rounds, accuses no engine: tokens behind are in no round.
@@ -559,31 +594,27 @@ mod tests {
             let mut records = vec![none.clone(); behind + 1];
             records[0] = first.clone();
             let steps = read(&records, Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks, Structure::default());
+            assert_eq!(steps.checks, Checks::default());
             assert_eq!(steps.outside.iter().flatten().count(), behind);
             // Before the next round there is room for two tokens behind the rejection.
             records.push(first.clone());
             let steps = read(&records, Rule::TOKEN).unwrap();
             let found = if behind <= 2 { behind } else { 0 };
-            assert_eq!(steps.checks.after_rejection.violations, found as u64);
+            assert_eq!(steps.violations(Check::AfterRejection), found as u64);
             assert_eq!(steps.outside.iter().flatten().count(), behind - found);
             // Where the log says that it is one round, it is.
             for (depth, record) in (0..).zip(&mut records[..=behind]) {
                 record.round = Some(depth);
             }
             let steps = read(&records, Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks.after_rejection.violations, behind as u64);
+            assert_eq!(steps.violations(Check::AfterRejection), behind as u64);
         }
         // Rounds that are texts, each with a row of a draft that was rejected: the way it is written.
-        let texts = (0..6).flat_map(|text| {
-            [first.clone(), none.clone()].map(|record| EngineRecord {
-                prompt: Some(text),
-                ..record
-            })
-        });
-        let texts: Vec<EngineRecord> = texts.collect();
-        let (position, message) = read(&texts, Rule::TOKEN).unwrap_err();
-        assert!(position == 1 && message.contains("goes on behind its rejection"));
+        let mut texts = vec![[first, none]; 6].concat();
+        for (record, place) in texts.iter_mut().zip(0..) {
+            record.prompt = Some(place / 2);
+        }
+        refused(&texts, Rule::TOKEN, 1, "goes on behind its rejection");
     }
 
     /// The same records, at these places of their text.
@@ -598,56 +629,40 @@ mod tests {
     #[test]
     fn rows_that_a_log_lacks_are_not_tokens_that_an_engine_lost() {
         // Two whole chains of two, without the rows of the tokens behind them.
-        let records = [
-            record(2, &[4, 5], 4),
-            record(-1, &[-1, -1], 5),
-            record(2, &[6, 7], 6),
-            record(-1, &[-1, -1], 7),
-            record(0, &[1, 2], 3),
-        ];
+        let records = records("2[4,5]4 []5 2[6,7]6 []7 0[1,2]3");
         let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
+        assert_eq!((steps.checks, steps.cut), (Checks::default(), 2));
         assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
         // The text goes on at once: the second round puts out no token behind its chain, which is
         // a waste, and breaks nothing.
         let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks.missing.violations, steps.cut), (0, 1));
+        assert_eq!((steps.violations(Check::Missing), steps.cut), (0, 1));
         assert_eq!((steps.without_bonus, steps.never_bonus), (1, false));
         // A round that has one row of three, and place for two.
         let short = [records[0].clone(), records[4].clone()];
         for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
             let steps = read(&placed(&short, &[10, place]), Rule::TOKEN).unwrap();
-            assert_eq!(steps.checks.missing.violations, lost, "{place}");
+            assert_eq!(steps.violations(Check::Missing), lost, "{place}");
             assert_eq!(steps.cut as u64, 1 - lost, "{place}");
         }
         // Without places every row is taken to follow the one before.
         let steps = read(&records, Rule::TOKEN).unwrap();
         // All of them lack theirs: that favours no token.
-        let counts = (steps.checks.missing.violations, steps.cut);
+        let counts = (steps.violations(Check::Missing), steps.cut);
         assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
         assert!(steps.never_bonus);
     }
 
     #[test]
     fn drafts_behind_the_first_position_are_alternatives() {
-        let records = [
-            record(1, &[4, 5], 5),
-            record(-1, &[1, 2], 7),
-            record(0, &[1, 2], 3),
-        ];
+        let records = records("1[4,5]5 [1,2]7 0[1,2]3");
         let steps = read(&records, Rule::ONE_HOT).unwrap();
         assert!(steps.siblings);
         let second = steps.at[1].clone().unwrap();
-        assert_eq!(
-            (second.drafts, second.accepted, second.depth),
-            (vec![1, 2], false, 1)
-        );
-        assert!(
-            read(&records, Rule::TOKEN)
-                .unwrap_err()
-                .1
-                .contains("takes one")
-        );
+        assert_eq!(second.drafts, [1, 2]);
+        assert_eq!((second.accepted, second.depth), (false, 1));
+        let (_, message) = read(&records, Rule::TOKEN).unwrap_err();
+        assert!(message.contains("takes one"), "{message}");
     }
 
     #[test]
@@ -672,14 +687,8 @@ mod tests {
     /// Where a text ends its last round may be cut, and rows before a round belong to none.
     #[test]
     fn texts_end_rounds() {
-        let mut records = [
-            // The middle of a round that began before the log.
-            record(-1, &[-1, -1], 8),
-            record(2, &[4, 5], 4),
-            record(-1, &[-1, -1], 5),
-            record(-1, &[-1, -1], 1),
-            record(0, &[4, 5], 2),
-        ];
+        // First the middle of a round that began before the log.
+        let mut records = records("[]8 2[4,5]4 []5 []1 0[4,5]2");
         for record in &mut records[2..] {
             record.prompt = Some(1);
         }
@@ -687,23 +696,23 @@ mod tests {
         let held: Vec<bool> = steps.at.iter().map(Option::is_some).collect();
         assert_eq!(held, [false, true, false, false, true]);
         assert_eq!((steps.rounds, steps.cut, steps.most), (2, 0, 2));
-        assert_eq!(steps.checks, Structure::default());
+        assert_eq!(steps.checks, Checks::default());
         let last = steps.at[4].clone().unwrap();
         assert_eq!((last.prompt, last.depth, last.output), (Some(1), 0, 2));
         // A token that ends texts ends its own alone.
         records[1].output = Some(9);
         records[1].drafts[0] = 9;
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!(steps.checks.after_end, Count::default());
+        assert_eq!(steps.checks.of(Check::AfterEnd), Count::default());
         records[3].output = Some(9);
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!((steps.checks.after_end.violations, steps.rounds), (1, 2));
+        assert_eq!((steps.violations(Check::AfterEnd), steps.rounds), (1, 2));
         // Nor where the text goes on elsewhere: rows between are not in the log.
         for (place, position) in [(3, 7), (4, 9)] {
             records[place].position = Some(position);
         }
         let steps = read(&records, Rule::TOKEN).unwrap();
-        assert_eq!(steps.checks.after_end, Count::default());
+        assert_eq!(steps.checks.of(Check::AfterEnd), Count::default());
     }
 
     /// Without tensor `accepted` each position is a round, and a draft that came out was kept.
@@ -717,12 +726,8 @@ mod tests {
         let read = |records: &[EngineRecord], rule| {
             Steps::from_records(records, rule, false, &BTreeSet::new())
         };
-        let records = [
-            none(&[4], 4),
-            none(&[5], 7),
-            none(&[-1], 3),
-            none(&[4, 5, 6], 6),
-        ];
+        let records = [(&[4][..], 4), (&[5], 7), (&[-1], 3), (&[4, 5, 6], 6)];
+        let records = records.map(|(drafts, output)| none(drafts, output));
         let steps = read(&records, Rule::RRS).unwrap();
         assert!(steps.siblings);
         assert_eq!((steps.rounds, steps.most), (4, 3));
@@ -749,19 +754,11 @@ mod tests {
 
     #[test]
     fn accepted_drafts_have_to_be_there() {
-        let chain = [record(2, &[4, 5], 4), record(-1, &[-1, -1], 5)];
-        assert!(read(&chain, Rule::TOKEN).is_ok());
-        let (_, message) = read(&[record(2, &[4, -1], 4)], Rule::TOKEN).unwrap_err();
-        assert!(
-            message.contains("accepted is 2, but the round has 1"),
-            "{message}"
-        );
-        let (position, message) =
-            read(&[record(0, &[1], 2), record(1, &[-1], 4)], Rule::RRS).unwrap_err();
-        assert_eq!(position, 1);
-        assert!(message.contains("drafts has none"), "{message}");
-        let (_, message) = read(&[record(0, &[1], -1)], Rule::TOKEN).unwrap_err();
-        assert!(message.contains("output is -1"), "{message}");
+        assert!(read(&records("2[4,5]4 []5"), Rule::TOKEN).is_ok());
+        let (token, short) = (Rule::TOKEN, "accepted is 2, but the round has 1");
+        refused(&records("2[4,-1]4"), token, 0, short);
+        refused(&records("0[1]2 1[-1]4"), Rule::RRS, 1, "drafts has none");
+        refused(&records("0[1]-1"), token, 0, "output is -1");
         // Drafts that no column names, and a batch of none.
         let one = EngineRecord {
             batch_size: Some(0),

@@ -165,62 +165,17 @@ impl Engine {
         levels_inside: false,
         carries: Carries::Rule,
     };
-
-    // What it does otherwise, named as the fields are.
-    pub(crate) const fn target(self, target: Change) -> Self {
-        Self { target, ..self }
-    }
-
-    pub(crate) const fn draft(self, draft: Change) -> Self {
-        Self { draft, ..self }
-    }
-
-    pub(crate) const fn ratio(self, ratio: Change) -> Self {
-        Self { ratio, ..self }
-    }
-
-    pub(crate) const fn keeps(self, keeps: Keeps) -> Self {
-        Self { keeps, ..self }
-    }
-
-    pub(crate) const fn corrects(self, corrects: Corrects) -> Self {
-        Self { corrects, ..self }
-    }
-
-    pub(crate) const fn draws(mut self) -> Self {
-        self.draws = true;
-        self
-    }
-
-    pub(crate) const fn likeliest(mut self) -> Self {
-        self.likeliest = true;
-        self
-    }
-
-    pub(crate) const fn drops(mut self, drops: f64) -> Self {
-        self.drops = Some(drops);
-        self
-    }
-
-    pub(crate) const fn draws_as(mut self, draws_as: Rule) -> Self {
-        self.draws_as = Some(draws_as);
-        self
-    }
-
-    pub(crate) const fn levels_inside(mut self) -> Self {
-        self.levels_inside = true;
-        self
-    }
-
-    pub(crate) const fn carries(self, carries: Carries) -> Self {
-        Self { carries, ..self }
-    }
-
-    pub(crate) const fn tests_as(mut self, tests_as: Rule) -> Self {
-        self.tests_as = Some(tests_as);
-        self
-    }
 }
+
+/// An engine, by what it does otherwise than its rule says.
+macro_rules! engine {
+    ($($field:ident: $value:expr),*) => {{
+        let mut engine = $crate::audit::model::engine::Engine::HONEST;
+        $(engine.$field = $value;)*
+        engine
+    }};
+}
+pub(crate) use engine;
 
 /// What an engine does at a position.
 #[derive(Clone, Debug)]
@@ -257,23 +212,14 @@ impl Laws {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
         let block = rule == Rule::BLOCK;
+        let carries = rule == Rule::CARRIED && engine.carries != Carries::Nothing;
+        let stands = if carries { at.stands } else { 1.0 };
+        let reach = if block { at.reach } else { 1.0 };
         // What may come of drafts: q, or as much of it as a draft stands.
-        let offered = match (rule == Rule::CARRIED, engine.carries) {
-            (true, Carries::Rule | Carries::ButBehindChains) => {
-                tested.iter().map(|q| at.stands * q).collect()
-            }
-            _ => tested.clone(),
-        };
-        let wanted: Vec<f64> = if block {
-            p.iter().map(|x| x * at.reach).collect()
-        } else {
-            p.clone()
-        };
-        let over: Vec<f64> = wanted
-            .iter()
-            .zip(&offered)
-            .map(|(p, q)| (p - q).max(0.0))
-            .collect();
+        let offered: Vec<f64> = tested.iter().map(|q| stands * q).collect();
+        let wanted = p.iter().map(|x| x * reach);
+        let over = wanted.clone().zip(&offered);
+        let over: Vec<f64> = over.map(|(p, q)| (p - q).max(0.0)).collect();
         let bonus = match engine.carries {
             Carries::Rule if rule == Rule::CARRIED => or_else(over.clone(), &p),
             _ => p.clone(),
@@ -289,27 +235,19 @@ impl Laws {
         } else {
             Keeping::Over(rule.over())
         };
-        let mut scale = 1.0;
-        let keeps = match engine.keeps {
-            Keeps::Rule => base,
-            Keeps::Ratio => Keeping::Ratio { block: None },
-            Keeps::Target => Keeping::Over(1.0),
-            Keeps::Over(factor) => {
-                scale = factor;
-                base
-            }
-            Keeps::Always => Keeping::Always,
-            Keeps::IfLikeliest => Keeping::Only(at.likeliest(&p)),
+        let (keeps, scale) = match engine.keeps {
+            Keeps::Rule => (base, 1.0),
+            Keeps::Ratio => (Keeping::Ratio { block: None }, 1.0),
+            Keeps::Target => (Keeping::Over(1.0), 1.0),
+            Keeps::Over(factor) => (base, factor),
+            Keeps::Always => (Keeping::Always, 1.0),
+            Keeps::IfLikeliest => (Keeping::Only(at.likeliest(&p)), 1.0),
         };
         // min(1, keep/scale) is keep with `wanted` over scale.
-        let wanted: Vec<f64> = wanted.into_iter().map(|x| x / scale).collect();
-        let by_rule = if rule.tests_drafts() {
-            Corrects::Residual
-        } else {
-            Corrects::OffDraft
-        };
+        let wanted = wanted.map(|x| x / scale).collect();
         let corrects = match engine.corrects {
-            Corrects::Rule => by_rule,
+            Corrects::Rule if rule.tests_drafts() => Corrects::Residual,
+            Corrects::Rule => Corrects::OffDraft,
             other => other,
         };
         let off_draft = corrects == Corrects::OffDraft;
@@ -423,9 +361,8 @@ impl Laws {
     /// The law of what comes out; `None` where nothing is known of the draft.
     pub(crate) fn output(&self) -> Option<Vec<f64>> {
         let draft = self.draft.as_ref()?;
-        let mut kept: Vec<f64> = (draft.iter().enumerate())
-            .map(|(place, mass)| mass * self.keep(place))
-            .collect();
+        let kept = (draft.iter().enumerate()).map(|(place, mass)| mass * self.keep(place));
+        let mut kept: Vec<f64> = kept.collect();
         // Rejected mass, and for what leaves the draft out also over what is left without it.
         let (mut rejected, mut weighted) = (0.0, 0.0);
         let mut own = vec![0.0; if self.off_draft { draft.len() } else { 0 }];
@@ -441,10 +378,9 @@ impl Laws {
         }
         for (place, out) in kept.iter_mut().enumerate() {
             let mass = self.correction[place];
-            *out += if self.off_draft {
-                mass * (weighted - own[place]).max(0.0)
-            } else {
-                mass * rejected
+            *out += match self.off_draft {
+                true => mass * (weighted - own[place]).max(0.0),
+                false => mass * rejected,
             };
             *out = (1.0 - self.dropped) * *out + self.dropped * self.bonus[place];
         }
@@ -454,6 +390,7 @@ impl Laws {
 }
 
 /// The mass of a place; none outside of the row.
+#[inline]
 pub(crate) fn get(row: &[f64], place: usize) -> f64 {
     row.get(place).copied().unwrap_or(0.0)
 }
@@ -474,8 +411,8 @@ fn cut(row: &mut [f64], cut: Cut, at: &Position<'_>) {
     let least = match cut {
         Cut::TopK(count) if count < listed.len() => {
             let mut all = listed.to_vec();
-            *all.select_nth_unstable_by(count.saturating_sub(1), falling)
-                .1
+            let (_, least, _) = all.select_nth_unstable_by(count.saturating_sub(1), falling);
+            *least
         }
         // All such tokens hold less than is left out.
         Cut::TopP(held) => (1.0 - held) / row.len().max(1) as f64,
@@ -486,10 +423,7 @@ fn cut(row: &mut [f64], cut: Cut, at: &Position<'_>) {
     let others = (row.iter().enumerate()).filter(|&(x, mass)| x >= listed.len() || *mass < least);
     let beyond = others.map(|one| one.1).sum();
     if let Some(kept) = cut.keep(places.len(), beyond, |rank| listed[places[rank]]) {
-        let kept = places
-            .drain(..kept)
-            .map(|x| (x, row[x]))
-            .collect::<Vec<_>>();
+        let kept: Vec<_> = places.drain(..kept).map(|x| (x, row[x])).collect();
         row.fill(0.0);
         kept.into_iter().for_each(|(x, mass)| row[x] = mass);
     }
@@ -520,9 +454,8 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
             }
         }
         Change::AtLeast(least) => {
-            out.iter_mut()
-                .filter(|x| **x < least)
-                .for_each(|x| *x = 0.0);
+            let light = out.iter_mut().filter(|x| **x < least);
+            light.for_each(|x| *x = 0.0);
         }
     }
     or_else(out, row)
@@ -548,14 +481,13 @@ pub(crate) fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
     let mut law = vec![0.0; residual.len()];
     normalise(&mut scaled);
-    let mut order: Vec<(f64, usize, f64, f64)> = scaled
-        .iter()
+    let clocks = (0..)
+        .zip(scaled)
         .zip(q)
-        .enumerate()
-        .filter(|(_, (mass, _))| **mass > 0.0)
-        .map(|(place, (&mass, &q))| (q / mass, place, mass, q))
-        .filter(|(start, ..)| start.is_finite())
-        .collect();
+        .filter(|((_, mass), _)| *mass > 0.0);
+    let clocks = clocks.map(|((place, mass), &q)| (q / mass, place, mass, q));
+    let clocks = clocks.filter(|(start, ..)| start.is_finite());
+    let mut order: Vec<(f64, usize, f64, f64)> = clocks.collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut slope, mut offset) = (0.0, 0.0);
     let mut pieces = Vec::with_capacity(order.len());
@@ -591,7 +523,7 @@ mod tests {
 
     #[test]
     fn honest_engines_put_out_p() {
-        let draws = Engine::HONEST.draws();
+        let draws = engine!(draws: true);
         for (rule, engine) in [
             (Rule::TOKEN, Engine::HONEST),
             (Rule::ONE_HOT, Engine::HONEST),
@@ -635,10 +567,9 @@ mod tests {
         for _ in 0..400_000 {
             let clocks: Vec<f64> = (0..5).map(|_| -random.random::<f64>().ln()).collect();
             let first = |row: &[f64]| {
-                (0..5)
-                    .filter(|&i| row[i] > 0.0)
-                    .min_by(|&a, &b| (clocks[a] / row[a]).total_cmp(&(clocks[b] / row[b])))
-                    .unwrap()
+                let rings = |i: usize| clocks[i] / row[i];
+                let all = (0..5).filter(|&i| row[i] > 0.0);
+                all.min_by(|&a, &b| rings(a).total_cmp(&rings(b))).unwrap()
             };
             let x = first(&Q);
             if random.random::<f64>() >= P[x] / Q[x] {
@@ -719,25 +650,25 @@ mod tests {
     #[test]
     fn what_engines_do_with_one_draft() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| honest.keeps(keeps);
-        let corrects = |corrects| honest.corrects(corrects);
+        let keeps = |keeps| engine!(keeps: keeps);
+        let corrects = |corrects| engine!(corrects: corrects);
         let left = [0.6, 0.3, 0., 0.1, 0.];
         let off = [0.5, 0.375, 0., 0.125, 0.];
         let ratio = [1., 1., 0.4, 1., 0.];
         let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
         let (drawn, likeliest) = (Some(Q), Some(two));
-        let (argmax, draws) = (honest.likeliest(), honest.draws());
-        let top = honest.draft(Change::Top(2));
+        let (argmax, draws) = (engine!(likeliest: true), engine!(draws: true));
+        let top = engine!(draft: Change::Top(2));
         let of_top = Some([0., 0., 5. / 7., 0., 2. / 7.]);
-        let drops = honest.drops(0.15);
+        let drops = engine!(drops: Some(0.15));
         let of_kept = Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]);
-        let tests_top = honest.ratio(Change::Top(2));
+        let tests_top = engine!(ratio: Change::Top(2));
         let by_top = [1., 1., 0.28, 1., 0.];
         let (over, all) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Always));
         let eased = [1., 1., 0.5, 1., 0.];
         let [by_p, best] = [Keeps::Target, Keeps::IfLikeliest].map(keeps);
         let by_ratio = keeps(Keeps::Ratio);
-        let target = honest.target(Change::Argmax);
+        let target = engine!(target: Change::Argmax);
         let [from_q, from_p] = [Corrects::Draft, Corrects::Target].map(corrects);
         let off_draft = corrects(Corrects::OffDraft);
         let residual = corrects(Corrects::Residual);
@@ -792,10 +723,8 @@ mod tests {
         let ratios = [0, 1, 2, 3, 4].map(|place| laws.ratio(place));
         assert!(near(&ratios, &[1., 1., 0.2, 1., 0.]), "{ratios:?}");
         let draft = laws.draft.clone().unwrap();
-        assert!(
-            near(&draft, &[0.2, 0.3, 1. / 3., 0.1, 1. / 15.]),
-            "{draft:?}"
-        );
+        let expected = [0.2, 0.3, 1. / 3., 0.1, 1. / 15.];
+        assert!(near(&draft, &expected), "{draft:?}");
         assert!(near(&laws.correction(2), &one));
         // What neither row has is never kept.
         let absent = Position {

@@ -1,6 +1,7 @@
 //! What an engine does with several drafts for one position.
 
-use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position, change, or_else};
+use crate::audit::model::engine::{Corrects, Engine, Keeps, Position};
+use crate::audit::model::engine::{change, get, or_else};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
 use specgap_core::scheme::{Drafting, SchemeName, Straddle};
@@ -52,87 +53,29 @@ pub(crate) struct Decisions {
     pub correction: Vec<f64>,
 }
 
-/// What tests drafts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Test {
-    /// One pass over strata.
-    OneLevel(Straddle),
-    /// A rule, at this scale.
-    Rule(Rule, f64),
-    TargetMass,
-}
-
-impl Test {
-    fn of(rule: Rule, engine: &Engine) -> Self {
-        if engine.levels_inside {
-            let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
-            return Self::OneLevel(match rule.drafts() == independent {
-                true => Straddle::Independent,
-                false => Straddle::Once,
-            });
+/// The distinct drafts, and with what each comes out as one that is kept, and at last that none is,
+/// where each in turn is kept with this.
+pub(crate) fn kept_as(
+    drafts: &[usize],
+    keeps: impl Iterator<Item = f64>,
+) -> (Vec<usize>, Vec<f64>) {
+    let mut tokens: Vec<usize> = drafts.to_vec();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let mut law = vec![0.0; tokens.len() + 1];
+    let mut alive = 1.0;
+    for (token, keep) in drafts.iter().zip(keeps) {
+        if let Ok(place) = tokens.binary_search(token)
+            && let Some(slot) = law.get_mut(place)
+        {
+            *slot += alive * keep;
         }
-        match engine.keeps {
-            Keeps::Target => Self::TargetMass,
-            _ if rule.tests_drafts() => Self::Rule(rule, 1.0),
-            // One that always or never looks at q tests drafts in turn, whatever it claims.
-            Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Self::Rule(Rule::RRS, 1.0),
-            Keeps::Over(factor) => Self::Rule(rule, factor),
-            Keeps::Rule => Self::Rule(rule, 1.0),
-        }
+        alive *= 1.0 - keep;
     }
-}
-
-/// Drafts at a position under a test: what engines of the same test and rows share.
-pub(crate) struct Tested<'a> {
-    at: &'a Position<'a>,
-    drafts: &'a [usize],
-    rule: Rule,
-    by: (Test, Change, Change),
-    p: Vec<f64>,
-    q: Vec<f64>,
-    turn: InTurn,
-}
-
-impl<'a> Tested<'a> {
-    /// Tests drafts as an engine does. O(nV), for k-seq 60 times that.
-    pub(crate) fn new(
-        rule: Rule,
-        engine: &Engine,
-        at: &'a Position<'a>,
-        drafts: &'a [usize],
-    ) -> Self {
-        let by = Self::key(rule, engine);
-        let p = change(at.p, engine.target, at);
-        let q = change(at.q, engine.ratio, at);
-        let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
-        let turn = match by.0 {
-            Test::OneLevel(straddle) => LevelStep::one(straddle).in_turn(&p, &q, &tuple),
-            Test::Rule(rule, scale) => rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple)),
-            Test::TargetMass => TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple),
-        };
-        Self {
-            at,
-            drafts,
-            rule,
-            by,
-            p,
-            q,
-            turn,
-        }
+    if let Some(none) = law.last_mut() {
+        *none = alive.max(0.0);
     }
-
-    fn key(rule: Rule, engine: &Engine) -> (Test, Change, Change) {
-        let tested = engine.tests_as.unwrap_or(rule);
-        (Test::of(tested, engine), engine.target, engine.ratio)
-    }
-
-    /// Returns what another engine makes of them.
-    pub(crate) fn decide(&self, engine: &Engine) -> Decisions {
-        match Self::key(self.rule, engine) == self.by {
-            true => decisions(engine, self),
-            false => decisions(engine, &Self::new(self.rule, engine, self.at, self.drafts)),
-        }
-    }
+    (tokens, law)
 }
 
 impl Decisions {
@@ -155,56 +98,56 @@ impl Decisions {
     }
 }
 
-fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
-    let Tested {
-        at,
-        drafts,
-        rule,
-        p,
-        q,
-        turn: InTurn { ratios, residual },
-        ..
-    } = tested;
-    let rule = engine.tests_as.unwrap_or(*rule);
+/// Returns what an engine makes of drafts. O(nV), for k-seq 60 times that.
+pub(crate) fn decide(
+    rule: Rule,
+    engine: &Engine,
+    at: &Position<'_>,
+    drafts: &[usize],
+) -> Decisions {
+    let rule = engine.tests_as.unwrap_or(rule);
+    let p = change(at.p, engine.target, at);
+    let q = change(at.q, engine.ratio, at);
+    let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
+    let by = |step: &dyn Step| step.in_turn(&p, &q, &tuple);
+    let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
+    let InTurn { ratios, residual } = match engine.keeps {
+        // One pass over strata.
+        _ if engine.levels_inside && rule.drafts() == independent => {
+            by(&LevelStep::one(Straddle::Independent))
+        }
+        _ if engine.levels_inside => by(&LevelStep::one(Straddle::Once)),
+        Keeps::Target => by(&TargetMass { over: 1.0 }),
+        _ if rule.tests_drafts() => rule.with_step(1.0, by),
+        // One that always or never looks at q tests drafts in turn, whatever it claims.
+        Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Rule::RRS.with_step(1.0, by),
+        Keeps::Over(factor) => rule.with_step(factor, by),
+        Keeps::Rule => rule.with_step(1.0, by),
+    };
     // Where a rule that tests in turn is scaled, its ratios are.
     let scale = match engine.keeps {
         Keeps::Over(factor) if rule.tests_drafts() => factor,
         _ => 1.0,
     };
-    let best = at.likeliest(p);
-    let mut tokens: Vec<usize> = drafts.to_vec();
-    tokens.sort_unstable();
-    tokens.dedup();
-    let mut law = vec![0.0; tokens.len() + 1];
-    let mut alive = 1.0;
-    for (&token, ratio) in drafts.iter().zip(ratios) {
-        let keep = match engine.keeps {
-            Keeps::Always => 1.0,
-            Keeps::IfLikeliest => f64::from(u8::from(token == best)),
-            // Of p itself, whatever was refused before.
-            Keeps::Ratio if rule.tests_drafts() => {
-                let of = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
-                (of(p) / of(q).max(1e-300)).min(1.0)
-            }
-            _ => (ratio / scale).min(1.0),
-        };
-        if let Ok(place) = tokens.binary_search(&token)
-            && let Some(slot) = law.get_mut(place)
-        {
-            *slot += alive * keep;
+    let best = at.likeliest(&p);
+    let in_turn = drafts.iter().zip(ratios);
+    let keeps = in_turn.map(|(&token, ratio)| match engine.keeps {
+        Keeps::Always => 1.0,
+        Keeps::IfLikeliest => f64::from(u8::from(token == best)),
+        // Of p itself, whatever was refused before.
+        Keeps::Ratio if rule.tests_drafts() => {
+            (get(&p, token) / get(&q, token).max(1e-300)).min(1.0)
         }
-        alive *= 1.0 - keep;
-    }
-    if let Some(none) = law.last_mut() {
-        *none = alive.max(0.0);
-    }
+        _ => (ratio / scale).min(1.0),
+    });
+    let (tokens, law) = kept_as(drafts, keeps);
     let correction = match engine.corrects {
-        Corrects::Rule => residual.clone(),
-        Corrects::Target => p.clone(),
-        Corrects::Draft => q.clone(),
+        Corrects::Rule => residual,
+        Corrects::Target => p,
+        Corrects::Draft => q,
         Corrects::Residual | Corrects::OwnNoise => {
-            let first = p.iter().zip(q).map(|(p, q)| (p - q).max(0.0));
-            or_else(first.collect(), p)
+            let first = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0));
+            or_else(first.collect(), &p)
         }
         Corrects::OffDraft => {
             let mut off = p.clone();
@@ -213,7 +156,7 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
                     *mass = 0.0;
                 }
             }
-            or_else(off, p)
+            or_else(off, &p)
         }
     };
     Decisions {
@@ -226,10 +169,7 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn decide(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
-        Tested::new(rule, engine, at, drafts).decide(engine)
-    }
+    use crate::audit::model::engine::{Change, engine};
 
     /// The law of the next of so many drafts.
     fn next_law(
@@ -274,10 +214,8 @@ mod tests {
         let tuples = (0..16u32).map(|both| [both / 4, both % 4]);
         for (rule, verifier) in all {
             // Drafts without replacement are distinct.
-            for tuple in tuples
-                .clone()
-                .filter(|[a, b]| rule != Rule::RRS_WO || a != b)
-            {
+            let distinct = |[a, b]: &[u32; 2]| rule != Rule::RRS_WO || a != b;
+            for tuple in tuples.clone().filter(distinct) {
                 let law = verifier.conditional(&tuple);
                 let mut expected = [0.0; 5];
                 for (token, mass) in tuple.iter().zip(&law.accepted) {
@@ -310,21 +248,18 @@ mod tests {
     }
 
     fn near(found: &[f64], expected: &[f64]) -> bool {
-        found.len() == expected.len()
-            && found
-                .iter()
-                .zip(expected)
-                .all(|(a, b)| (a - b).abs() < 1e-12)
+        let mut pairs = found.iter().zip(expected);
+        found.len() == expected.len() && pairs.all(|(a, b)| (a - b).abs() < 1e-12)
     }
 
     /// P(each is kept), P(none is), by hand.
     #[test]
     fn what_engines_keep_of_several_drafts() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| honest.keeps(keeps);
-        let tests_as = honest.tests_as(Rule::RRS_WO);
-        let argmax = honest.target(Change::Argmax);
-        let top = honest.ratio(Change::Top(1));
+        let keeps = |keeps| engine!(keeps: keeps);
+        let tests_as = engine!(tests_as: Some(Rule::RRS_WO));
+        let argmax = engine!(target: Change::Argmax);
+        let top = engine!(ratio: Change::Top(1));
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
         let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
         let [over, by_half] = [0.8, 0.5].map(|over| keeps(Keeps::Over(over)));
@@ -360,10 +295,8 @@ mod tests {
         ];
         for (rule, engine, drafts, expected) in cases {
             let found = found(rule, &engine, &at(), drafts);
-            assert!(
-                near(&found, &expected),
-                "{rule} {engine:?} {drafts:?}: {found:?}"
-            );
+            let case = (rule, engine, drafts);
+            assert!(near(&found, &expected), "{case:?}: {found:?}");
         }
         // Where q has nothing left, later drafts are not tested.
         let alone = Position {
@@ -377,7 +310,7 @@ mod tests {
     #[test]
     fn what_engines_put_out_where_no_draft_is_kept() {
         let honest = Engine::HONEST;
-        let corrects = |corrects| honest.corrects(corrects);
+        let corrects = |corrects| engine!(corrects: corrects);
         let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
             decide(rule, engine, at, drafts).correction
         };
@@ -398,29 +331,24 @@ mod tests {
         ];
         for (rule, how, drafts, expected) in cases {
             let found = of(rule, &corrects(how), &at(), drafts);
-            assert!(
-                near(&found, &expected),
-                "{rule} {how:?} {drafts:?}: {found:?}"
-            );
+            let case = (rule, how, drafts);
+            assert!(near(&found, &expected), "{case:?}: {found:?}");
         }
         // Of equal rows nothing is left, and p stands in for it.
         let same = Position { q: &P, ..at() };
         for rule in [Rule::RRS, Rule::K_SEQ] {
             assert!(near(&of(rule, &honest, &same, &[2, 0]), &P), "{rule}");
         }
-        assert!(near(
-            &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
-            &P
-        ));
+        let residual = corrects(Corrects::Residual);
+        assert!(near(&of(Rule::RRS, &residual, &same, &[2]), &P));
     }
 
     /// A correction from p hits a draft with its p: it looks as if the draft was kept.
     #[test]
     fn what_came_out_alone_tells_what_was_kept() {
-        let engine = Engine::HONEST.corrects(Corrects::Target);
+        let engine = engine!(corrects: Corrects::Target);
         let position = at();
-        let tested = Tested::new(Rule::RRS, &engine, &position, &[2, 0]);
-        let told = tested.decide(&engine);
+        let told = decide(Rule::RRS, &engine, &position, &[2, 0]);
         let mut seen = told.clone();
         seen.by_output();
         let none = told.law[2];
@@ -438,10 +366,11 @@ mod tests {
     #[test]
     fn the_law_of_the_next_draft() {
         let honest = Engine::HONEST;
-        let draws = honest.draws();
-        let likeliest = honest.likeliest();
-        let [iid, distinct] = [Rule::RRS, Rule::RRS_WO].map(|rule| honest.draws_as(rule));
-        let top = honest.draft(Change::Top(2));
+        let draws = engine!(draws: true);
+        let likeliest = engine!(likeliest: true);
+        let of = |rule| engine!(draws_as: Some(rule));
+        let [iid, distinct] = [Rule::RRS, Rule::RRS_WO].map(of);
+        let top = engine!(draft: Change::Top(2));
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
         let cases: [Case<'_>; 20] = [
@@ -491,7 +420,7 @@ mod tests {
         assert!(near(&law(&honest, 3, &[1]), &[0.0, 0.0, 1.0, 0.0]));
         let rest = 1.0 / 3.0;
         assert!(near(&law(&honest, 3, &[0]), &[0.0, 2.0 * rest, rest, 0.0]));
-        let iid = honest.draws_as(Rule::RRS);
+        let iid = engine!(draws_as: Some(Rule::RRS));
         assert!(near(&law(&iid, 2, &[1]), &[0.25; 4]));
         // Level .8: of the second stratum 2, whose ratio is .5, and 3 give nothing; in the first
         // 0, of ratio 1, is used up and 1 waits. At the end 2 and 1 are as often asked as owed.
@@ -501,7 +430,7 @@ mod tests {
         let kept = found(Rule::LEVEL_4, &honest, &at, &[3, 0]);
         assert!(near(&kept, &[0.0, 0.0, 0.0, 0.0, 1.0]), "{kept:?}");
         // Recursive rejection keeps all of token 0 where it is first.
-        let wrong = honest.tests_as(Rule::RRS);
+        let wrong = engine!(tests_as: Some(Rule::RRS));
         let kept = found(Rule::LEVEL_4, &wrong, &at, &[3, 0]);
         assert!(near(&kept, &[1.0, 0.0, 0.0, 0.0, 0.0]), "{kept:?}");
     }

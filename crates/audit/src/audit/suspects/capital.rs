@@ -3,6 +3,7 @@
 use super::factor::Factor;
 use super::family::{Families, Suspect};
 use super::step::Told;
+use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::requests::Group;
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
@@ -114,15 +115,12 @@ impl Won {
             for (slot, (share, _)) in SHARES.iter().enumerate() {
                 self.output[slot] += go_on(*share, &told.output).0;
             }
-            grow(
-                &mut self.growth[1],
-                told.output.ratio,
-                told.output.price.ln_1p(),
-            );
-            if told.output.ratio < 1e20 {
-                self.apart[0] += 0.5 * (told.output.ratio - 1.0).abs();
+            let Factor { ratio, price } = told.output;
+            grow(&mut self.growth[1], ratio, price.ln_1p());
+            if ratio < 1e20 {
+                self.apart[0] += 0.5 * (ratio - 1.0).abs();
             }
-            self.apart[1] += (1.0 - 1.0 / told.output.ratio.max(1e-300)).max(0.0);
+            self.apart[1] += (1.0 - 1.0 / ratio.max(1e-300)).max(0.0);
         }
     }
 }
@@ -201,11 +199,8 @@ pub(crate) fn best(logs: &Logs) -> (f64, f64) {
 
 /// ln of weighted logs of all shares.
 pub(crate) fn of_shares(logs: &Logs) -> f64 {
-    let terms = logs
-        .iter()
-        .zip(SHARES)
-        .map(|(log, (_, weight))| log + weight.ln());
-    crate::audit::evidence::bets::log_sum(terms)
+    let terms = logs.iter().zip(SHARES);
+    log_sum(terms.map(|(log, (_, weight))| log + weight.ln()))
 }
 
 #[cfg(test)]
@@ -236,11 +231,9 @@ mod tests {
     #[test]
     fn noise_is_paid_for() {
         let mut won = Won::default();
+        let (ratio, price) = (2.0, 0.5);
         won.look(&Told {
-            output: Factor {
-                ratio: 2.0,
-                price: 0.5,
-            },
+            output: Factor { ratio, price },
             ..Told::NOTHING
         });
         assert!((won.output[0].exp() - 2.0 / 1.5).abs() < 1e-12);

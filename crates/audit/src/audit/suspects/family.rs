@@ -2,9 +2,10 @@
 
 use super::target::Change;
 use crate::audit::data::Claimed;
-use crate::audit::model::bugs::{BUGS, Bug};
+use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
 use serde_json::{Map, Value, json};
+use specgap_base::named;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 use std::collections::BTreeMap;
@@ -54,19 +55,21 @@ pub(crate) enum Correct {
     NotNormalised,
 }
 
-/// A number that is used twice within a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reused {
-    /// The draft's number is the coin.
-    Coin,
-    /// One minus it.
-    OtherCoin,
-    /// The coin draws the correction.
-    CoinCorrects,
-    /// The draft's number does.
-    DraftCorrects,
-    /// The exponential clocks that drew the draft do.
-    ClocksCorrect,
+named! {
+    /// A number that is used twice within a round, by the name of its family.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reused {
+        Coin "coin-is-the-drafts-number"
+            "the coin of acceptance is the number that drew the draft";
+        OtherCoin "coin-is-the-drafts-number"
+            "the coin of acceptance is one minus the number that drew the draft";
+        CoinCorrects "correction-reuses-the-coin"
+            "the correction is drawn with the coin that refused the draft";
+        DraftCorrects "correction-reuses-the-drafts-number"
+            "the correction is drawn with the number that drew the draft";
+        ClocksCorrect "correction-reuses-the-drafts-number"
+            "the correction is drawn with the clocks that drew the draft";
+    }
 }
 
 /// A law of what an engine does.
@@ -87,8 +90,8 @@ pub(crate) enum Law {
     Likeliest,
     Decide(Keep, Correct),
     Number(Reused, bool),
-    /// Whatever it does with several drafts.
-    Engine(usize),
+    /// Whatever it does with several drafts, or carries.
+    Engine(&'static Bug),
 }
 
 /// A suspect: a law in its family.
@@ -130,6 +133,7 @@ const MIN_P: [f64; 10] = [0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0
 const FLOOR: [f64; 4] = [1e-2, 3e-3, 1e-3, 1e-4];
 const MIXED: [f64; 8] = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 const PENALTY: [f64; 6] = [0.1, 0.3, 0.5, 1.0, 1.5, 2.0];
+const REPETITION: [f64; 6] = [1.05, 1.1, 1.2, 1.3, 1.5, 2.0];
 const OVER: [f64; 12] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];
 
 /// A few of a grid, for changes at one place of a round.
@@ -141,6 +145,12 @@ fn few<T: Copy>(grid: &[T], every: usize) -> impl Iterator<Item = T> + '_ {
 fn tempered() -> impl Iterator<Item = Change> {
     let factors = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
     factors.map(Change::Temperature)
+}
+
+/// Claimed cuts that are not made.
+fn uncut(cuts: usize) -> impl Iterator<Item = Change> {
+    let missing = if cuts > 1 { 0..4 } else { 0..1 };
+    missing.map(Change::Uncut)
 }
 
 /// What audits may name as a cause, by its name: what the engine does then, of one size, and what to do.
@@ -218,9 +228,8 @@ impl Families {
             return all;
         }
         if siblings {
-            let bugs = BUGS.iter().enumerate().filter(|(_, bug)| (bug.of)(rule));
-            for (number, bug) in bugs.filter(|(_, bug)| !is_of_p(bug)) {
-                all.add(named(bug.name), [Law::Engine(number)]);
+            for bug in bugs_of(rule).filter(|bug| !is_of_p(bug)) {
+                all.add(named(bug.name), [Law::Engine(bug)]);
             }
             if rule.drafts() == Drafts::Any {
                 all.add("target-draw-for-each-draft", [Law::DrawForEach]);
@@ -229,12 +238,8 @@ impl Families {
             }
             return all;
         }
-        for place in [
-            Place::Check,
-            Place::Correction,
-            Place::Drafted,
-            Place::Bonus,
-        ] {
+        use Place::{Bonus, Check, Correction, Drafted};
+        for place in [Check, Correction, Drafted, Bonus] {
             all.changes_at(place, cuts, rule);
         }
         let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
@@ -244,23 +249,19 @@ impl Families {
         all.drafts(rule, drawn);
         all.decisions(rule);
         if rule.tests_drafts() && rule != Rule::CARRIED && drawn {
-            let both = |reused| [false, true].map(|sorted| Law::Number(reused, sorted));
-            all.add("coin-is-the-drafts-number", both(Reused::Coin));
-            all.add("coin-is-the-drafts-number", both(Reused::OtherCoin));
-            all.add("correction-reuses-the-coin", both(Reused::CoinCorrects));
-            all.add(
-                "correction-reuses-the-drafts-number",
-                both(Reused::DraftCorrects),
-            );
-            let clocks = Law::Number(Reused::ClocksCorrect, false);
-            all.add("correction-reuses-the-drafts-number", [clocks]);
+            for reused in Reused::ALL {
+                let orders: &[bool] = match reused {
+                    Reused::ClocksCorrect => &[false],
+                    _ => &[false, true],
+                };
+                let laws = orders.iter().map(|&sorted| Law::Number(reused, sorted));
+                all.add(reused.as_str(), laws);
+            }
         }
         if rule == Rule::CARRIED {
-            let bugs = BUGS.iter().enumerate();
-            for (number, bug) in
-                bugs.filter(|(_, bug)| bug.name == "carries-nothing" || bug.name == "bonus-from-p")
-            {
-                all.add(bug.name, [Law::Engine(number)]);
+            let carries = |bug: &&Bug| matches!(bug.name, "carries-nothing" | "bonus-from-p");
+            for bug in bugs_of(rule).filter(carries) {
+                all.add(bug.name, [Law::Engine(bug)]);
             }
         }
         all
@@ -271,9 +272,8 @@ impl Families {
     pub(crate) fn finer(rule: Rule, of_drafts: bool) -> Self {
         let mut all = Self::default();
         if !of_drafts {
-            all.cuts("target-cut", true, |change| {
-                Law::Target(change, Place::Everywhere)
-            });
+            let law = |change| Law::Target(change, Place::Everywhere);
+            all.cuts("target-cut", true, law);
         } else if rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
             all.cuts("draft-cut", true, Law::Draft);
         }
@@ -300,32 +300,26 @@ impl Families {
         self.cuts("target-cut", false, law);
         self.add("target-cut", FLOOR.map(Change::Floor).map(law));
         if cuts > 0 {
-            let missing = if cuts > 1 { 0..4 } else { 0..1 };
-            self.add("cut-missing", missing.map(Change::Uncut).map(law));
+            self.add("cut-missing", uncut(cuts).map(law));
             self.add("cut-order", (0..orders).map(Change::Order).map(law));
         }
         self.add("ensemble", MIXED.map(Change::Ensemble).map(law));
         let factors = [0.0, 0.35, 0.75, 1.35, 2.7];
-        let parts = [2u8, 4, 8]
-            .into_iter()
-            .flat_map(|of| (0..of).map(move |at| (of, at)));
+        let parts = [2u8, 4, 8].into_iter();
+        let parts = parts.flat_map(|of| (0..of).map(move |at| (of, at)));
         let ranges =
             parts.flat_map(|(of, at)| factors.map(|factor| law(Change::Range { of, at, factor })));
         self.add("id-range", ranges);
-        let windows = [usize::MAX, 64, 10];
-        let presence = windows
-            .into_iter()
-            .flat_map(|window| PENALTY.map(|b| law(Change::Presence { b, window })));
+        let penalties = |of: fn(f64, usize) -> Change| {
+            let windows = [usize::MAX, 64, 10].into_iter();
+            windows.flat_map(move |window| PENALTY.map(|b| law(of(b, window))))
+        };
+        let presence = penalties(|b, window| Change::Presence { b, window });
         self.add("presence-penalty", presence);
-        let frequency = windows
-            .into_iter()
-            .flat_map(|window| PENALTY.map(|b| law(Change::Frequency { b, window })));
+        let frequency = penalties(|b, window| Change::Frequency { b, window });
         self.add("frequency-penalty", frequency);
-        let repetition = [1.05, 1.1, 1.2, 1.3, 1.5, 2.0];
-        self.add(
-            "repetition-penalty",
-            repetition.map(Change::Repetition).map(law),
-        );
+        let repetition = REPETITION.map(Change::Repetition).map(law);
+        self.add("repetition-penalty", repetition);
         self.add("no-repeat", [1, 2, 3].map(Change::NoRepeat).map(law));
         self.add("rows-off-by-one-place", [law(Change::Before)]);
         self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
@@ -335,19 +329,14 @@ impl Families {
     /// Adds changes of the target's row at one place of a round, at fewer sizes.
     fn changes_at(&mut self, place: Place, cuts: usize, rule: Rule) {
         let law = |change| Law::Target(change, place);
-        self.add(
-            "temperature",
-            (few(&FACTORS, 2).chain([0.0]))
-                .map(Change::Temperature)
-                .map(law),
-        );
+        let factors = few(&FACTORS, 2).chain([0.0]);
+        self.add("temperature", factors.map(Change::Temperature).map(law));
         let cut = few(&TOP_K, 3).map(Change::TopK);
         let cut = cut.chain(few(&TOP_P, 2).map(Change::TopP));
         let cut = cut.chain(few(&MIN_P, 2).map(Change::MinP));
         self.add("target-cut", cut.map(law));
         if cuts > 0 {
-            let missing = if cuts > 1 { 0..4 } else { 0..1 };
-            self.add("cut-missing", missing.map(Change::Uncut).map(law));
+            self.add("cut-missing", uncut(cuts).map(law));
         }
         // Keeping by a mixture is keeping a share of what the rule refuses, and leaves the same residual.
         let is_kept_anyway = matches!(place, Place::Check | Place::Drafted) && rule.tests_drafts();
@@ -358,21 +347,20 @@ impl Families {
             self.add("bonus-from-q", [law(Change::Ensemble(0.0))]);
         }
         let windows = [usize::MAX, 10];
-        let b = windows.into_iter().flat_map(|window| {
-            few(&PENALTY, 2).flat_map(move |b| {
-                [
-                    Change::Presence { b, window },
-                    Change::Frequency { b, window },
-                ]
-            })
-        });
-        self.add("presence-penalty", b.map(law));
+        let both = |b, window| {
+            [
+                Change::Presence { b, window },
+                Change::Frequency { b, window },
+            ]
+        };
+        let penalties = windows
+            .into_iter()
+            .flat_map(|window| few(&PENALTY, 2).flat_map(move |b| both(b, window)));
+        self.add("presence-penalty", penalties.map(law));
         if place == Place::Drafted || place == Place::Bonus {
             let kinds = [(false, false), (false, true), (true, false), (true, true)];
-            let lags = PENALTY
-                .into_iter()
-                .flat_map(|b| kinds.map(|(counts, ever)| Change::Lag { b, counts, ever }));
-            self.add("penalty-lag", lags.map(law));
+            let lag = |b| kinds.map(|(counts, ever)| Change::Lag { b, counts, ever });
+            self.add("penalty-lag", PENALTY.into_iter().flat_map(lag).map(law));
         }
     }
 
@@ -389,10 +377,8 @@ impl Families {
             }
             self.add("draft-of-its-own-row", own.into_iter().map(Law::OtherDraft));
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
-            self.add(
-                "draft-rows-off-by-one-place",
-                [Law::Draft(Change::Before), Law::OtherDraft(Change::Before)],
-            );
+            let before = [Law::Draft(Change::Before), Law::OtherDraft(Change::Before)];
+            self.add("draft-rows-off-by-one-place", before);
         } else if rule.drafts() == Drafts::Likeliest {
             self.add("draft-sampled", [Law::Sampled]);
         }
@@ -401,52 +387,32 @@ impl Families {
     fn decisions(&mut self, rule: Rule) {
         use Law::Decide;
         let claimed = Correct::Claimed;
-        self.add(
-            "accepts-more",
-            OVER.into_iter()
-                .filter(|c| *c < 1.0)
-                .map(|c| Decide(Keep::Over(c), claimed)),
-        );
-        self.add(
-            "accepts-less",
-            OVER.into_iter()
-                .filter(|c| *c > 1.0)
-                .map(|c| Decide(Keep::Over(c), claimed)),
-        );
+        let over = |fits: fn(&f64) -> bool| {
+            let sizes = OVER.into_iter().filter(fits);
+            sizes.map(|c| Decide(Keep::Over(c), claimed))
+        };
+        let keeps = |keep| move |correct| Decide(keep, correct);
+        let corrects = keeps(Keep::Over(1.0));
+        self.add("accepts-more", over(|c| *c < 1.0));
+        self.add("accepts-less", over(|c| *c > 1.0));
         self.add("accepts-everything", [Decide(Keep::All, claimed)]);
-        let of_p = Decide(Keep::None, Correct::Target);
-        self.add("never-accepts", [of_p]);
+        self.add("never-accepts", [Decide(Keep::None, Correct::Target)]);
         self.add("never-accepts-and-corrects", [Decide(Keep::None, claimed)]);
-        self.add(
-            "accepts-by-the-largest",
-            [
-                Decide(Keep::OfLargest, claimed),
-                Decide(Keep::OfLargest, Correct::OffDraft),
-            ],
-        );
-        self.add(
-            "accepts-the-likeliest",
-            [
-                Decide(Keep::IfLikeliest, claimed),
-                Decide(Keep::IfLikeliest, Correct::Target),
-            ],
-        );
+        let largest = [claimed, Correct::OffDraft].map(keeps(Keep::OfLargest));
+        self.add("accepts-by-the-largest", largest);
+        let likeliest = [claimed, Correct::Target].map(keeps(Keep::IfLikeliest));
+        self.add("accepts-the-likeliest", likeliest);
         if rule.tests_drafts() {
             self.add("exact-match", [Decide(Keep::Target, Correct::OffDraft)]);
             self.add("accepts-with-p", [Decide(Keep::Target, claimed)]);
-            self.add(
-                "correction-off-the-draft-only",
-                [Decide(Keep::Over(1.0), Correct::OffDraft)],
-            );
+            let off = corrects(Correct::OffDraft);
+            self.add("correction-off-the-draft-only", [off]);
         } else {
             self.add("token", [Decide(Keep::Ratio, Correct::Residual)]);
             self.add("accepts-with-ratio", [Decide(Keep::Ratio, claimed)]);
-            self.add(
-                "correction-from-the-residual",
-                [Decide(Keep::Over(1.0), Correct::Residual)],
-            );
+            let residual = corrects(Correct::Residual);
+            self.add("correction-from-the-residual", [residual]);
         }
-        let corrects = |correct| Decide(Keep::Over(1.0), correct);
         self.add("correction-from-p", [corrects(Correct::Target)]);
         self.add("correction-from-q", [corrects(Correct::Draft)]);
         let likeliest = [Correct::Likeliest, Correct::LikeliestLeft];
@@ -454,10 +420,8 @@ impl Families {
         self.add("correction-first-token", [corrects(Correct::First)]);
         if rule.tests_drafts() {
             self.add("correction-by-softmax", [corrects(Correct::Softmax)]);
-            self.add(
-                "correction-not-normalised",
-                [corrects(Correct::NotNormalised)],
-            );
+            let not_normalised = corrects(Correct::NotNormalised);
+            self.add("correction-not-normalised", [not_normalised]);
         }
     }
 }
@@ -479,12 +443,9 @@ fn named(bug: &'static str) -> &'static str {
 
 /// Tells whether an engine is honest but for its p: those are suspects of their own.
 fn is_of_p(bug: &Bug) -> bool {
-    use crate::audit::model::engine::{Change, Engine};
-    bug.engine.target != Change::Same
-        && Engine {
-            target: Change::Same,
-            ..bug.engine
-        } == Engine::HONEST
+    use crate::audit::model::engine::{Change, engine};
+    let target = bug.engine.target;
+    target != Change::Same && bug.engine == engine!(target: target)
 }
 
 /// Names the place of a change and puts it in words, where it is a part of its name.
@@ -507,13 +468,11 @@ impl Law {
         match self {
             Self::Decide(Keep::Target, Correct::OffDraft)
             | Self::Decide(Keep::None, Correct::Target)
-            | Self::Sampled => true,
+            | Self::Sampled
+            | Self::OtherDraft(_) => true,
             Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
-            Self::OtherDraft(_) => true,
             Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
-            Self::Engine(number) => BUGS.get(number).is_some_and(|bug| {
-                bug.name == "levels-inside-strata" || bug.name == "carries-nothing"
-            }),
+            Self::Engine(bug) => matches!(bug.name, "levels-inside-strata" | "carries-nothing"),
             _ => false,
         }
     }
@@ -540,10 +499,8 @@ impl Law {
             }
             Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
             Self::Number(reused, sorted) => {
-                put(
-                    "order",
-                    json!(if sorted { "by falling mass" } else { "by id" }),
-                );
+                let order = if sorted { "by falling mass" } else { "by id" };
+                put("order", json!(order));
                 if reused == Reused::OtherCoin {
                     put("coin", json!("1 - u"));
                 }
@@ -593,32 +550,15 @@ impl Law {
                 "drafts are drawn from q where the likeliest token is claimed".to_owned()
             }
             Self::Decide(keep, correct) => decision(keep, correct),
-            Self::Number(reused, _) => match reused {
-                Reused::Coin => "the coin of acceptance is the number that drew the draft",
-                Reused::OtherCoin => {
-                    "the coin of acceptance is one minus the number that drew the draft"
-                }
-                Reused::CoinCorrects => {
-                    "the correction is drawn with the coin that refused the draft"
-                }
-                Reused::DraftCorrects => {
-                    "the correction is drawn with the number that drew the draft"
-                }
-                Reused::ClocksCorrect => {
-                    "the correction is drawn with the clocks that drew the draft"
-                }
-            }
-            .to_owned(),
-            Self::Engine(number) => BUGS
-                .get(number)
-                .map_or(String::new(), |bug| bug.words.to_owned()),
+            Self::Number(reused, _) => reused.words().to_owned(),
+            Self::Engine(bug) => bug.words.to_owned(),
         }
     }
 
     /// Says what to do about it.
-    pub(crate) fn cure(self) -> String {
-        let words = match self {
-            Self::Target(change, Place::Everywhere) => return change.cure(),
+    pub(crate) fn cure(self) -> &'static str {
+        match self {
+            Self::Target(change, Place::Everywhere) => change.cure(),
             Self::Target(..) => {
                 "let every place of a round use the row that plain sampling uses: the same temperature, cuts and penalties for acceptance, correction and the token behind a whole chain"
             }
@@ -644,17 +584,12 @@ impl Law {
             Self::Sampled => {
                 "nothing is lost if they are kept with p(x): name the rule exact-match, or draft the likeliest"
             }
-            Self::Decide(keep, correct) => return cure_of(keep, correct).to_owned(),
+            Self::Decide(keep, correct) => cure_of(keep, correct),
             Self::Number(..) => {
                 "draw a new random number for each draft, each coin and each correction"
             }
-            Self::Engine(number) => {
-                return BUGS
-                    .get(number)
-                    .map_or(String::new(), |bug| bug.cure.to_owned());
-            }
-        };
-        words.to_owned()
+            Self::Engine(bug) => bug.cure,
+        }
     }
 }
 
@@ -669,18 +604,13 @@ const FINER: usize = 41;
 fn between(grid: &[f64], at: f64, of: fn(f64) -> f64, back: fn(f64) -> f64) -> Vec<f64> {
     let mut sorted = grid.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let below = sorted
-        .iter()
-        .copied()
-        .filter(|x| *x < at && *x > 0.0)
-        .fold(f64::NAN, f64::max);
-    let above = sorted.iter().copied().find(|x| *x > at).unwrap_or(f64::NAN);
-    let step = |x: f64, y: f64| {
-        if x.is_nan() {
-            2.0 * of(at) - of(y)
-        } else {
-            of(x)
-        }
+    let sizes = || sorted.iter().copied();
+    let below = sizes().filter(|x| *x < at && *x > 0.0);
+    let below = below.fold(f64::NAN, f64::max);
+    let above = sizes().find(|x| *x > at).unwrap_or(f64::NAN);
+    let step = |x: f64, y: f64| match x.is_nan() {
+        true => 2.0 * of(at) - of(y),
+        false => of(x),
     };
     let (low, high) = (step(below, above), step(above, below));
     let each = (high - low) / (FINER - 1) as f64;
@@ -701,115 +631,49 @@ fn between_written(
 ) -> Vec<f64> {
     let mut all = between(grid, at, of, back);
     let ends = || all.iter().map(|x| part(*x));
-    let [low, high] = [
-        ends().fold(f64::INFINITY, f64::min),
-        ends().fold(0.0, f64::max),
-    ];
+    let low = ends().fold(f64::INFINITY, f64::min);
+    let high = ends().fold(0.0, f64::max);
     let unit = 10f64.powf(high.log10().ceil() - 2.0);
-    let written = (1..=100)
-        .map(|i| f64::from(i) * unit)
-        .filter(|x| *x > low && *x < high);
-    let written = written.map(|x| (part(x) * 1e6).round() / 1e6);
-    all.extend(written);
+    let written = (1..=100).map(|i| f64::from(i) * unit);
+    let written = written.filter(|x| *x > low && *x < high);
+    all.extend(written.map(|x| (part(x) * 1e6).round() / 1e6));
     all.sort_unstable_by(f64::total_cmp);
     all.dedup();
     all
 }
 
+/// Sizes between the neighbours of one, evenly by their logarithms.
+fn evenly(grid: &[f64], at: f64) -> Vec<f64> {
+    between(grid, at, f64::ln, f64::exp)
+}
+
+fn each<T, U>(sizes: Vec<T>, of: impl Fn(T) -> U) -> Vec<U> {
+    sizes.into_iter().map(of).collect()
+}
+
 impl Law {
     /// Lists the same law at sizes around its own.
     pub(crate) fn around(self) -> Vec<Self> {
-        let plain = |x: f64| x;
-        let finer = |change: Change| -> Vec<Change> {
-            match change {
-                Change::Temperature(at) if at > 0.0 => between(&FACTORS, at, f64::ln, f64::exp)
-                    .into_iter()
-                    .map(Change::Temperature)
-                    .collect(),
-                Change::TopK(k) => {
-                    let below = TOP_K
-                        .into_iter()
-                        .filter(|other| *other < k)
-                        .max()
-                        .unwrap_or(k);
-                    let above = TOP_K.into_iter().find(|other| *other > k).unwrap_or(2 * k);
-                    let step = (above - below).div_ceil(64).max(1);
-                    (below..=above)
-                        .step_by(step)
-                        .chain([k])
-                        .map(Change::TopK)
-                        .collect()
-                }
-                Change::TopP(p) => between_written(
-                    &TOP_P,
-                    p,
-                    |p| (1.0 - p).ln(),
-                    |x| 1.0 - x.exp(),
-                    |p| 1.0 - p,
-                )
-                .into_iter()
-                .filter(|p| *p > 0.0 && *p < 1.0)
-                .map(Change::TopP)
-                .collect(),
-                Change::MinP(p) => between_written(&MIN_P, p, f64::ln, f64::exp, plain)
-                    .into_iter()
-                    .map(Change::MinP)
-                    .collect(),
-                Change::Ensemble(w) if w > 0.0 => between(&MIXED, w, plain, plain)
-                    .into_iter()
-                    .filter(|w| *w > 0.0 && *w < 1.0)
-                    .map(Change::Ensemble)
-                    .collect(),
-                Change::Presence { b, window } => between(&PENALTY, b, f64::ln, f64::exp)
-                    .into_iter()
-                    .map(|b| Change::Presence { b, window })
-                    .collect(),
-                Change::Frequency { b, window } => between(&PENALTY, b, f64::ln, f64::exp)
-                    .into_iter()
-                    .map(|b| Change::Frequency { b, window })
-                    .collect(),
-                Change::Lag { b, counts, ever } => between(&PENALTY, b, f64::ln, f64::exp)
-                    .into_iter()
-                    .map(|b| Change::Lag { b, counts, ever })
-                    .collect(),
-                Change::Repetition(r) => {
-                    between(&[1.05, 1.1, 1.2, 1.3, 1.5, 2.0], r, f64::ln, f64::exp)
-                        .into_iter()
-                        .map(Change::Repetition)
-                        .collect()
-                }
-                _ => Vec::new(),
-            }
-        };
         match self {
-            Self::Target(change, place) => finer(change)
-                .into_iter()
-                .map(|change| Self::Target(change, place))
-                .collect(),
-            Self::Draft(change) => finer(change).into_iter().map(Self::Draft).collect(),
-            Self::Tested(change) => finer(change).into_iter().map(Self::Tested).collect(),
-            Self::OtherDraft(change) => finer(change).into_iter().map(Self::OtherDraft).collect(),
-            Self::Both(factor) => between(&FACTORS, factor, f64::ln, f64::exp)
-                .into_iter()
-                .map(Self::Both)
-                .collect(),
-            Self::Decide(Keep::Over(over), Correct::Claimed) => {
-                let all = between(&OVER, over, f64::ln, f64::exp);
-                all.into_iter()
-                    .map(|over| Self::Decide(Keep::Over(over), Correct::Claimed))
-                    .collect()
+            Self::Target(change, place) => {
+                each(change.around(), |change| Self::Target(change, place))
             }
+            Self::Draft(change) => each(change.around(), Self::Draft),
+            Self::Tested(change) => each(change.around(), Self::Tested),
+            Self::OtherDraft(change) => each(change.around(), Self::OtherDraft),
+            Self::Both(factor) => each(evenly(&FACTORS, factor), Self::Both),
+            Self::Decide(Keep::Over(over), Correct::Claimed) => each(evenly(&OVER, over), |over| {
+                Self::Decide(Keep::Over(over), Correct::Claimed)
+            }),
             _ => Vec::new(),
         }
     }
+}
 
-    /// Tells whether a number of its fit is its size.
-    pub(crate) fn is_sized_by(self, name: &str) -> bool {
-        matches!(
-            name,
-            "factor" | "top_k" | "top_p" | "min_p" | "weight" | "penalty"
-        )
-    }
+/// Tells whether a number of a fit is a size.
+pub(crate) fn is_size(name: &str) -> bool {
+    let sizes = ["factor", "top_k", "top_p", "min_p", "weight", "penalty"];
+    sizes.contains(&name)
 }
 
 fn decision(keep: Keep, correct: Correct) -> String {
@@ -894,6 +758,49 @@ fn window_words(window: usize) -> String {
 }
 
 impl Change {
+    /// Lists the same change at sizes around its own.
+    fn around(self) -> Vec<Self> {
+        let plain = |x: f64| x;
+        let is_share = |x: &f64| *x > 0.0 && *x < 1.0;
+        match self {
+            Self::Temperature(at) if at > 0.0 => each(evenly(&FACTORS, at), Self::Temperature),
+            Self::TopK(k) => {
+                let below = TOP_K.into_iter().filter(|other| *other < k).max();
+                let above = TOP_K.into_iter().find(|other| *other > k);
+                let (below, above) = (below.unwrap_or(k), above.unwrap_or(2 * k));
+                let step = (above - below).div_ceil(64).max(1);
+                let sizes = (below..=above).step_by(step).chain([k]);
+                sizes.map(Self::TopK).collect()
+            }
+            Self::TopP(p) => {
+                let (of, back) = (|p: f64| (1.0 - p).ln(), |x: f64| 1.0 - x.exp());
+                let mut all = between_written(&TOP_P, p, of, back, |p| 1.0 - p);
+                all.retain(is_share);
+                each(all, Self::TopP)
+            }
+            Self::MinP(p) => {
+                let all = between_written(&MIN_P, p, f64::ln, f64::exp, plain);
+                each(all, Self::MinP)
+            }
+            Self::Ensemble(w) if w > 0.0 => {
+                let mut all = between(&MIXED, w, plain, plain);
+                all.retain(is_share);
+                each(all, Self::Ensemble)
+            }
+            Self::Presence { b, window } => {
+                each(evenly(&PENALTY, b), |b| Self::Presence { b, window })
+            }
+            Self::Frequency { b, window } => {
+                each(evenly(&PENALTY, b), |b| Self::Frequency { b, window })
+            }
+            Self::Lag { b, counts, ever } => {
+                each(evenly(&PENALTY, b), |b| Self::Lag { b, counts, ever })
+            }
+            Self::Repetition(r) => each(evenly(&REPETITION, r), Self::Repetition),
+            _ => Vec::new(),
+        }
+    }
+
     /// The order of cuts that it is.
     pub(crate) fn order_of(self, claimed: &Claimed) -> Option<String> {
         let Self::Order(number) = self else {
@@ -904,16 +811,10 @@ impl Change {
     }
 
     fn put(self, put: &mut dyn FnMut(&str, Value)) {
-        let mut window = |size: usize| {
-            if size < usize::MAX {
-                put("window", json!(size));
-            }
-        };
-        match self {
-            Self::Presence { window: size, .. } | Self::Frequency { window: size, .. } => {
-                window(size)
-            }
-            _ => {}
+        if let Self::Presence { window, .. } | Self::Frequency { window, .. } = self
+            && window < usize::MAX
+        {
+            put("window", json!(window));
         }
         match self {
             Self::Temperature(factor) => put("factor", json!(factor)),
@@ -930,10 +831,10 @@ impl Change {
             Self::Presence { b, .. } | Self::Frequency { b, .. } => put("penalty", json!(b)),
             Self::Repetition(r) | Self::Lag { b: r, .. } => put("penalty", json!(r)),
             Self::NoRepeat(n) => put("tokens", json!(n)),
-            Self::Uncut(which) => put(
-                "cut",
-                json!(CUTS.get(usize::from(which)).copied().unwrap_or("all")),
-            ),
+            Self::Uncut(which) => {
+                let cut = CUTS.get(usize::from(which)).copied();
+                put("cut", json!(cut.unwrap_or("all")));
+            }
             Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) | Self::Unseen(_) => {}
         }
     }
@@ -966,24 +867,37 @@ impl Change {
         }
     }
 
-    fn cure(self) -> String {
+    fn cure(self) -> &'static str {
         match self {
-            Self::Temperature(0.0) => "pass the request's temperature to the sampler; a greedy engine has no law to test",
-            Self::Temperature(_) => "pass --temperature as the request had it, or give the sampler the temperature of the request, once",
-            Self::TopK(_) | Self::TopP(_) | Self::MinP(_) | Self::Floor(_) => "asked for no cut? Look for a default: generation_config.json, or the server's own; if it was asked for, pass --top-k, --top-p or --min-p",
-            Self::Order(_) => "if that is your tool's order, say it with --cut-order, or in the log's sampling.cut_order",
+            Self::Temperature(0.0) => {
+                "pass the request's temperature to the sampler; a greedy engine has no law to test"
+            }
+            Self::Temperature(_) => {
+                "pass --temperature as the request had it, or give the sampler the temperature of the request, once"
+            }
+            Self::TopK(_) | Self::TopP(_) | Self::MinP(_) | Self::Floor(_) => {
+                "asked for no cut? Look for a default: generation_config.json, or the server's own; if it was asked for, pass --top-k, --top-p or --min-p"
+            }
+            Self::Order(_) => {
+                "if that is your tool's order, say it with --cut-order, or in the log's sampling.cut_order"
+            }
             Self::Uncut(_) => "make the claimed cuts wherever p is used, or claim what is made",
             Self::Ensemble(_) => "set the weight of the draft to 0",
-            Self::Range { .. } => "look for ids that are masked, biased, or padded: bad words, logit_bias, a vocabulary that is cut",
-            Self::Presence { .. } | Self::Frequency { .. } | Self::Repetition(_) => "set penalties to none, or log rows behind them",
+            Self::Range { .. } => {
+                "look for ids that are masked, biased, or padded: bad words, logit_bias, a vocabulary that is cut"
+            }
+            Self::Presence { .. } | Self::Frequency { .. } | Self::Repetition(_) => {
+                "set penalties to none, or log rows behind them"
+            }
             Self::NoRepeat(_) => "set no_repeat_ngram_size to 0, or log rows behind it",
             Self::Lag { .. } => "count each accepted token before the next position is verified",
-            Self::Before => "move rows by one place: the row of a position is computed from the tokens before it",
+            Self::Before => {
+                "move rows by one place: the row of a position is computed from the tokens before it"
+            }
             Self::Uniform => "draw from the row",
             Self::Learnt(_) => "look for a logit bias, or for rows of another head",
             Self::Unseen(_) => BANS,
         }
-        .to_owned()
     }
 }
 

@@ -152,15 +152,11 @@ impl Anyway {
         let least = self.log() - 20f64.ln();
         let fit = || (0..ANYWAY).filter(|place| self.0[*place] >= least);
         let (low, high) = (fit().min().unwrap_or(0), fit().max().unwrap_or(0));
-        let place = (0..ANYWAY)
-            .max_by(|a, b| self.0[*a].total_cmp(&self.0[*b]))
-            .unwrap_or(0);
+        let place = (0..ANYWAY).max_by(|a, b| self.0[*a].total_cmp(&self.0[*b]));
+        let place = place.unwrap_or(0);
         let rounded = |place: usize| (Self::share(place) * 1e4).round() / 1e4;
-        let range = [
-            rounded(low.saturating_sub(1)),
-            rounded((high + 1).min(ANYWAY - 1)),
-        ];
-        (rounded(place), range, self.0[place])
+        let range = [low.saturating_sub(1), (high + 1).min(ANYWAY - 1)];
+        (rounded(place), range.map(rounded), self.0[place])
     }
 }
 
@@ -252,8 +248,8 @@ impl Scope {
             let known = self.common.get(&key).copied();
             let both = known.map(|[from, to]| [from.max(low), to.min(high)]);
             let left = both.filter(|[from, to]| to > from);
-            self.common
-                .insert(key, wide(left.unwrap_or([low, high]), known));
+            let known_now = wide(left.unwrap_or([low, high]), known);
+            self.common.insert(key, known_now);
             let Some(known) = known else { continue };
             if let Some(steps) = self.steps.get_mut(first / 3).filter(|_| order == 0) {
                 *steps += 1;
@@ -293,13 +289,9 @@ impl Scope {
                 kind = name;
             }
         }
-        let compared = self
-            .steps
-            .iter()
-            .filter(|steps| **steps >= COMPARED)
-            .count();
-        let speak = of_class.iter().filter(|log| **log > SPEAKS).count();
-        match compared < 2 || speak > 1 {
+        let compared = self.steps.iter().filter(|steps| **steps >= COMPARED);
+        let speak = of_class.iter().filter(|log| **log > SPEAKS);
+        match compared.count() < 2 || speak.count() > 1 {
             true => (of_class.iter().sum(), kind),
             false => (0.0, ""),
         }
@@ -380,12 +372,8 @@ impl Replaced {
         let cells = self.cells.get(law).and_then(|all| all.get(place));
         let Some(cells) = cells else { return true };
         let mean = cells.iter().sum::<f64>() / CELLS as f64;
-        mean < 5.0
-            || cells
-                .iter()
-                .map(|sum| (sum - mean).powi(2) / mean)
-                .sum::<f64>()
-                < UNEVEN
+        let misfits = cells.iter().map(|sum| (sum - mean).powi(2) / mean);
+        mean < 5.0 || misfits.sum::<f64>() < UNEVEN
     }
 }
 
@@ -422,18 +410,15 @@ impl Kept {
                 };
                 let mean = ((1.0 - share) * claim + share * other) / n.max(1.0);
                 let spread = (n * mean * (1.0 - mean)).max(0.25);
-                if n > 0.0 {
-                    (kept - n * mean).powi(2) / spread
-                } else {
-                    0.0
+                match n > 0.0 {
+                    true => (kept - n * mean).powi(2) / spread,
+                    false => 0.0,
                 }
             };
             self.cells.iter().map(of).sum()
         };
-        let shares = if whole { 100..101 } else { 1..101 };
-        shares
-            .into_iter()
-            .any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
+        let mut shares = if whole { 100..101 } else { 1..101 };
+        shares.any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
     }
 }
 
@@ -459,15 +444,17 @@ impl Fact {
 
     /// Returns where the coin of a draft lies, as far as it says.
     fn coin(&self) -> Option<[f64; 2]> {
-        let mut numbers = self.numbers.iter();
-        let coin = numbers.find(|number| number.drawn == Drawn::Coin)?;
-        coin.cells[0]
+        self.cells_of(Drawn::Coin)[0]
     }
 
     fn draft_cells(&self) -> [Option<[f64; 2]>; 2] {
+        self.cells_of(Drawn::Draft)
+    }
+
+    fn cells_of(&self, drawn: Drawn) -> [Option<[f64; 2]>; 2] {
         let mut numbers = self.numbers.iter();
-        let draft = numbers.find(|number| number.drawn == Drawn::Draft);
-        draft.map_or([None; 2], |number| number.cells)
+        let found = numbers.find(|number| number.drawn == drawn);
+        found.map_or([None; 2], |number| number.cells)
     }
 }
 
@@ -488,44 +475,32 @@ pub(crate) const ORDERS: [&str; 4] = [
     "by falling mass, one minus it",
 ];
 
-pub(crate) const REUSED: [Reuse; 6] = [
-    Reuse {
-        from: Drawn::Coin,
-        to: Drawn::Token,
-        name: "bonus-reuses-the-coin",
-        words: "the token behind a whole chain is drawn with the coin of the last draft",
-    },
-    Reuse {
-        from: Drawn::Draft,
-        to: Drawn::Token,
-        name: "bonus-reuses-the-drafts-number",
-        words: "the token behind a whole chain is drawn with the number of the last draft",
-    },
-    Reuse {
-        from: Drawn::Coin,
-        to: Drawn::Draft,
-        name: "draft-reuses-the-coin",
-        words: "a draft is drawn with the coin that kept the one before it",
-    },
-    Reuse {
-        from: Drawn::Draft,
-        to: Drawn::Draft,
-        name: "draft-reuses-the-drafts-number",
-        words: "a draft is drawn with the number of the one before it",
-    },
-    Reuse {
-        from: Drawn::Coin,
-        to: Drawn::Coin,
-        name: "coin-reuses-the-coin",
-        words: "a draft is tested with the coin that kept the one before it",
-    },
-    Reuse {
-        from: Drawn::Draft,
-        to: Drawn::Coin,
-        name: "coin-is-an-earlier-drafts-number",
-        words: "a draft is tested with the number that drew the one before it",
-    },
-];
+/// Names of laws; which number draws again, and what; and words.
+macro_rules! reused {
+    ($($name:literal $from:ident draws $to:ident $words:literal;)+) => {
+        [$(Reuse {
+            from: Drawn::$from,
+            to: Drawn::$to,
+            name: $name,
+            words: $words,
+        }),+]
+    };
+}
+
+pub(crate) const REUSED: [Reuse; 6] = reused! {
+    "bonus-reuses-the-coin" Coin draws Token
+        "the token behind a whole chain is drawn with the coin of the last draft";
+    "bonus-reuses-the-drafts-number" Draft draws Token
+        "the token behind a whole chain is drawn with the number of the last draft";
+    "draft-reuses-the-coin" Coin draws Draft
+        "a draft is drawn with the coin that kept the one before it";
+    "draft-reuses-the-drafts-number" Draft draws Draft
+        "a draft is drawn with the number of the one before it";
+    "coin-reuses-the-coin" Coin draws Coin
+        "a draft is tested with the coin that kept the one before it";
+    "coin-is-an-earlier-drafts-number" Draft draws Coin
+        "a draft is tested with the number that drew the one before it";
+};
 
 impl Reuse {
     /// ln of what the law says of a position over the claim, by [`ORDERS`]; none where it says
@@ -628,13 +603,10 @@ impl Sequence {
         }
         self.last = fact.kept_draft();
         for number in &fact.numbers {
-            self.rounds
-                .look((fact.text, usize::MAX, fact.depth), number, number.again[0]);
-            self.texts.look(
-                (usize::MAX, fact.round, fact.depth),
-                number,
-                number.again[1],
-            );
+            let of_text = (fact.text, usize::MAX, fact.depth);
+            self.rounds.look(of_text, number, number.again[0]);
+            let of_round = (usize::MAX, fact.round, fact.depth);
+            self.texts.look(of_round, number, number.again[1]);
         }
         for (sum, log) in self.noise.iter_mut().zip(&fact.noise) {
             *sum += log;
@@ -668,6 +640,21 @@ mod tests {
         assert!(!one.is_one());
     }
 
+    fn coin(low: f64, high: f64) -> Number {
+        Number {
+            drawn: Drawn::Coin,
+            cells: [Some([low, high]), None],
+            again: [None; 2],
+        }
+    }
+
+    /// Looks at positions, one behind the other.
+    fn after(facts: &[&Fact]) -> Sequence {
+        let mut sequence = Sequence::default();
+        facts.iter().for_each(|fact| sequence.look(fact));
+        sequence
+    }
+
     #[test]
     fn a_number_drawn_with_twice_is_found_by_what_it_was() {
         let number = |drawn, cells: [[f64; 2]; 2]| Number {
@@ -686,10 +673,7 @@ mod tests {
             bonus: Some([[0.2, 0.6], [0.7, 0.9]]),
             ..Fact::default()
         };
-        let mut sequence = Sequence::default();
-        sequence.look(&first);
-        sequence.look(&behind);
-        let [of_coin, of_draft, others @ ..] = sequence.reused;
+        let [of_coin, of_draft, others @ ..] = after(&[&first, &behind]).reused;
         // Of the coin's [0, .4) half lies in [.2, .6), which has .4 of all numbers.
         assert!((of_coin[0] - (0.5f64 / 0.4).ln()).abs() < 1e-12);
         assert_eq!(of_coin[1], f64::NEG_INFINITY);
@@ -704,45 +688,31 @@ mod tests {
             depth: 1,
             numbers: vec![
                 number(Drawn::Draft, [[0.0, 0.3], [0.5, 0.8]]),
-                Number {
-                    drawn: Drawn::Coin,
-                    cells: [Some([0.1, 1.0]), None],
-                    again: [None; 2],
-                },
+                coin(0.1, 1.0),
             ],
             ..Fact::default()
         };
-        let mut sequence = Sequence::default();
-        sequence.look(&first);
-        sequence.look(&second);
-        let [.., by_coin, by_draft, coins, earlier] = sequence.reused;
+        let [.., by_coin, by_draft, coins, earlier] = after(&[&first, &second]).reused;
         assert!((by_coin[0] - (0.75f64 / 0.3).ln()).abs() < 1e-12);
         assert!((by_draft[0] - (0.1f64 / 0.3).ln()).abs() < 1e-12);
         assert_eq!(by_draft[1], f64::NEG_INFINITY);
         assert!((coins[0] - (0.75f64 / 0.9).ln()).abs() < 1e-12);
         assert!((earlier[0] - (1.0f64 / 0.9).ln()).abs() < 1e-12);
         // What stands in another text, or behind a draft that was refused, says nothing.
-        let mut sequence = Sequence::default();
-        sequence.look(&first);
-        sequence.look(&Fact {
+        let other = Fact {
             text: 1,
             ..behind.clone()
-        });
-        sequence.look(&Fact {
+        };
+        let refused = Fact {
             kept: false,
-            ..first
-        });
-        sequence.look(&behind);
-        assert!(sequence.reused().all(|log| log == 0.0));
+            ..first.clone()
+        };
+        let all = after(&[&first, &other, &refused, &behind]);
+        assert!(all.reused().all(|log| log == 0.0));
     }
 
     #[test]
     fn cells_that_come_again_win_and_others_lose() {
-        let coin = |low, high| Number {
-            drawn: Drawn::Coin,
-            cells: [Some([low, high]), None],
-            again: [None; 2],
-        };
         let mut scope = Scope::default();
         scope.look((0, 0, 0), &coin(0.0, 0.5), None);
         scope.look((0, 0, 0), &coin(0.25, 1.0), None);

@@ -1,6 +1,7 @@
 //! Other rows in the place of p or q: tempered, cut, mixed, penalised, shifted.
 
 use super::view::{CELLS, SHORT, View, cell, middle, total};
+use crate::audit::model::engine::get;
 
 /// A change of a row, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,18 +103,15 @@ pub(crate) enum Changed<'a> {
 impl Changed<'_> {
     /// Returns what it gives a token.
     pub(crate) fn at(&self, place: usize) -> f64 {
-        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
+        let of = |tokens: &[(usize, f64)]| {
+            let found = tokens.binary_search_by_key(&place, |one| one.0);
+            found.ok().and_then(|at| tokens.get(at)).map(|one| one.1)
+        };
         match self {
-            Self::Tilted {
-                view,
-                weights,
-                rest,
-            } => {
-                if view.is_rest(place) {
-                    return *rest;
-                }
+            Self::Tilted { view, rest, .. } if view.is_rest(place) => *rest,
+            Self::Tilted { view, weights, .. } => {
                 let x = view.at(place);
-                x * weights.get(cell(x)).copied().unwrap_or(0.0)
+                x * get(weights, cell(x))
             }
             Self::Cut {
                 view, least, mass, ..
@@ -124,14 +122,10 @@ impl Changed<'_> {
                     false => 0.0,
                 }
             }
-            Self::Mixed { p, q, weight } => weight * get(p) + (1.0 - weight) * get(q),
+            Self::Mixed { p, q, weight } => weight * get(p, place) + (1.0 - weight) * get(q, place),
             Self::Scaled {
                 row, factors, norm, ..
-            } => {
-                let factor = factors.binary_search_by_key(&place, |one| one.0);
-                let factor = factor.ok().and_then(|at| factors.get(at));
-                get(row) * factor.map_or(1.0, |one| one.1) / norm
-            }
+            } => get(row, place) * of(factors).unwrap_or(1.0) / norm,
             Self::Range {
                 row,
                 from,
@@ -140,22 +134,12 @@ impl Changed<'_> {
                 norm,
                 ..
             } => {
-                let own = if (*from..*to).contains(&place) {
-                    *factor
-                } else {
-                    1.0
-                };
-                get(row) * own / norm
+                let inside = (*from..*to).contains(&place);
+                get(row, place) * if inside { *factor } else { 1.0 } / norm
             }
-            Self::Whole(row) => get(row),
-            Self::Owned(row) => get(row),
-            Self::Few(tokens) => {
-                let found = tokens.binary_search_by_key(&place, |one| one.0);
-                found
-                    .ok()
-                    .and_then(|at| tokens.get(at))
-                    .map_or(0.0, |one| one.1)
-            }
+            Self::Whole(row) => get(row, place),
+            Self::Owned(row) => get(row, place),
+            Self::Few(tokens) => of(tokens).unwrap_or(0.0),
             Self::Flat(size) => match place < *size {
                 true => 1.0 / *size as f64,
                 false => 0.0,
@@ -172,7 +156,6 @@ impl Changed<'_> {
         f: impl Fn(f64, T) -> f64,
     ) -> f64 {
         let size = size.min(other.len());
-        let at = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         let its = |other: &[T], place: usize| other.get(place).copied().unwrap_or_default();
         let other = other.get(..size).unwrap_or(other);
         // What kind of row it is, is asked once a row and not once a token.
@@ -194,20 +177,19 @@ impl Changed<'_> {
             } => {
                 let over = 1.0 / norm;
                 let row = row.get(..size).unwrap_or(row);
-                let plain = total(row.len(), |place| {
-                    f(at(row, place) * over, its(other, place))
-                });
+                let plain = |place: usize| f(get(row, place) * over, its(other, place));
+                let plain = total(row.len(), plain);
                 let own = factors.iter().filter(|(place, _)| *place < size);
                 own.fold(plain, |sum, (place, factor)| {
-                    let (x, other) = (at(row, *place) * over, its(other, *place));
+                    let (x, other) = (get(row, *place) * over, its(other, *place));
                     sum - f(x, other) + f(x * factor, other)
                 })
             }
             Self::Tilted { view, weights, .. } if view.row.len() >= size => {
                 let row = view.row.get(..size).unwrap_or(view.row);
                 total(size, |place| {
-                    let x = at(row, place);
-                    f(x * at(weights, cell(x)), its(other, place))
+                    let x = get(row, place);
+                    f(x * get(weights, cell(x)), its(other, place))
                 })
             }
             Self::Range {
@@ -222,15 +204,15 @@ impl Changed<'_> {
                 total(size, |place| {
                     let inside = place >= *from && place < *to;
                     let own = if inside { *factor } else { 1.0 };
-                    f(at(row, place) * own / norm, its(other, place))
+                    f(get(row, place) * own / norm, its(other, place))
                 })
             }
             Self::Mixed { p, q, weight } => total(size, |place| {
-                let x = weight * at(p, place) + (1.0 - weight) * at(q, place);
+                let x = weight * get(p, place) + (1.0 - weight) * get(q, place);
                 f(x, its(other, place))
             }),
-            Self::Whole(row) => total(size, |place| f(at(row, place), its(other, place))),
-            Self::Owned(row) => total(size, |place| f(at(row, place), its(other, place))),
+            Self::Whole(row) => total(size, |place| f(get(row, place), its(other, place))),
+            Self::Owned(row) => total(size, |place| f(get(row, place), its(other, place))),
             _ => total(size, |place| f(self.at(place), its(other, place))),
         }
     }
@@ -252,22 +234,15 @@ impl Changed<'_> {
                 rest,
             } => {
                 let masses = view.masses().iter().zip(weights);
-                let listed: f64 = masses
-                    .map(|(mass, weight)| mass * (weight - 1.0).max(0.0))
-                    .sum();
-                let own = match view.rest {
-                    true => row.last().copied().unwrap_or(0.0),
-                    false => 0.0,
-                };
-                listed + (rest - own).max(0.0)
+                let listed = masses.map(|(mass, weight)| mass * (weight - 1.0).max(0.0));
+                listed.sum::<f64>() + (rest - view.unlisted()).max(0.0)
             }
             Self::Few(tokens) => {
-                let own = |place: &usize| row.get(*place).copied().unwrap_or(0.0);
-                let all = tokens.iter();
-                all.map(|(place, x)| (x - own(place)).max(0.0)).sum()
+                let moved = |(place, x): &(usize, f64)| (x - get(row, *place)).max(0.0);
+                tokens.iter().map(moved).sum()
             }
             _ => total(row.len(), |place| {
-                (self.at(place) - row.get(place).copied().unwrap_or(0.0)).max(0.0)
+                (self.at(place) - get(row, place)).max(0.0)
             }),
         }
     }
@@ -304,10 +279,7 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
             last = place;
         }
     }
-    let own = match view.rest {
-        true => view.row.last().copied().unwrap_or(0.0),
-        false => 0.0,
-    };
+    let own = view.unlisted();
     // Unlisted tokens are lighter than those that are listed.
     let rest = own * (power * (middle(last) - 2f64.ln() - top)).exp();
     all += rest;
@@ -340,9 +312,8 @@ pub(crate) fn cut<'a>(view: &'a View<'a>, least: Option<f64>) -> Option<Changed<
 pub(crate) fn scaled<'a>(row: &'a [f64], mut factors: Vec<(usize, f64)>) -> Option<Changed<'a>> {
     factors.sort_unstable_by_key(|one| one.0);
     factors.dedup_by_key(|one| one.0);
-    let gained: f64 = (factors.iter())
-        .map(|(place, factor)| row.get(*place).copied().unwrap_or(0.0) * (factor - 1.0))
-        .sum();
+    let gained = |(place, factor): &(usize, f64)| get(row, *place) * (factor - 1.0);
+    let gained: f64 = factors.iter().map(gained).sum();
     let norm = 1.0 + gained;
     (norm > 1e-9 && gained.abs() > 1e-12).then_some(Changed::Scaled {
         row,
@@ -363,17 +334,14 @@ mod tests {
         let view = View::new(&row, false);
         for factor in [0.3, 0.7, 1.4, 2.5, 3.0] {
             let tilt = tilted(&view, factor);
-            let powers: Vec<f64> = row.iter().map(|x| x.powf(1.0 / factor)).collect();
+            let powers = row.map(|x| x.powf(1.0 / factor));
             let sum: f64 = powers.iter().sum();
             let mut total = 0.0;
             for (place, power) in powers.iter().enumerate() {
-                let found = tilt.at(place);
+                let (found, power) = (tilt.at(place), power / sum);
                 total += found;
-                assert!(
-                    (found / (power / sum) - 1.0).abs() < 0.1,
-                    "{factor} {place}: {found} {}",
-                    power / sum
-                );
+                let off = (found / power - 1.0).abs();
+                assert!(off < 0.1, "{factor} {place}: {found} {power}");
             }
             assert!((total - 1.0).abs() < 1e-12);
         }

@@ -86,31 +86,26 @@ impl Sorted {
         }
         let total: f64 = masses.iter().sum();
         let mut held = 0.0;
-        let mut last = CELLS - 1;
-        if listed > 4096 {
-            for (place, mass) in masses.iter().enumerate() {
-                held += mass;
-                if held >= total * (1.0 - LEFT) {
-                    last = place;
-                    break;
-                }
-            }
-        }
-        let mut order: Vec<u32> = (0u32..)
-            .zip(tokens)
-            .filter(|(_, x)| **x > 0.0 && cell(**x) <= last)
-            .map(|(token, _)| token)
-            .collect();
+        let is_enough = |mass: &f64| {
+            held += mass;
+            held >= total * (1.0 - LEFT)
+        };
+        let last = match listed > 4096 {
+            true => masses.iter().position(is_enough),
+            false => None,
+        };
+        let last = last.unwrap_or(CELLS - 1);
+        let kept = (0u32..).zip(tokens);
+        let kept = kept.filter(|(_, x)| **x > 0.0 && cell(**x) <= last);
+        let mut order: Vec<u32> = kept.map(|(token, _)| token).collect();
         let at = |token: &u32| tokens.get(*token as usize).copied().unwrap_or(0.0);
         order.sort_unstable_by(|a, b| at(b).total_cmp(&at(a)).then(a.cmp(b)));
         let mut sum = 0.0;
-        let sums = order
-            .iter()
-            .map(|token| {
-                sum += at(token);
-                sum
-            })
-            .collect();
+        let sums = order.iter().map(|token| {
+            sum += at(token);
+            sum
+        });
+        let sums = sums.collect();
         Self {
             masses,
             order,
@@ -170,6 +165,12 @@ impl<'a> View<'a> {
         self.row.get(place).copied().unwrap_or(0.0)
     }
 
+    /// The mass of unlisted tokens.
+    pub(crate) fn unlisted(&self) -> f64 {
+        let last = self.row.last().filter(|_| self.rest);
+        last.copied().unwrap_or(0.0)
+    }
+
     pub(crate) fn is_rest(&self, place: usize) -> bool {
         self.rest && place + 1 == self.row.len()
     }
@@ -186,20 +187,16 @@ impl<'a> View<'a> {
     /// Counts the tokens in order that have at least this probability, and sums their mass.
     pub(crate) fn down_to(&self, least: f64) -> (usize, f64) {
         let kept = (self.order()).partition_point(|token| self.at(*token as usize) >= least);
-        let mass = kept
-            .checked_sub(1)
-            .and_then(|last| self.sorted().sums.get(last));
+        let last = kept.checked_sub(1);
+        let mass = last.and_then(|last| self.sorted().sums.get(last));
         (kept, mass.copied().unwrap_or(0.0))
     }
 
     /// The smallest probability that is kept of the fewest heaviest tokens with this share of all.
     pub(crate) fn nucleus(&self, share: f64) -> Option<f64> {
         let total = *self.total.get_or_init(|| self.row.iter().sum());
-        let enough = self
-            .sorted()
-            .sums
-            .partition_point(|sum| *sum < share * total);
-        self.value(enough)
+        let sums = &self.sorted().sums;
+        self.value(sums.partition_point(|sum| *sum < share * total))
     }
 
     /// The heaviest token.

@@ -1,20 +1,12 @@
-//! From capital to verdicts.
+//! From capital of records to verdicts.
 
-use crate::audit::data::{FlaggedGroup, PartReport, Suspect};
+use crate::audit::data::{PartReport, Suspect};
 use crate::audit::evidence::bets::{SCORE_STAKES, log_sum};
 use crate::audit::evidence::book::{Book, Part};
-use crate::audit::evidence::requests::{Family, Group, Settled};
-use crate::audit::outcome::Outcome;
-use specgap_base::sorted::Map;
+use crate::audit::evidence::requests::Settled;
 
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
-
-/// Families of which there is more than one group: the others say nothing new.
-pub(crate) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
-    let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
-    Family::ALL.into_iter().filter(many).collect()
-}
 
 /// The verdict on a part. `untestable` says, given the smallest departure that would have been
 /// found, why it cannot be tested.
@@ -22,100 +14,33 @@ pub(crate) fn part(
     book: &Book,
     part: Part,
     settled: &Settled,
-    groups: &Map<Group, Settled>,
     alpha: f64,
     untestable: &dyn Fn(Part, Option<f64>) -> Option<String>,
 ) -> PartReport {
     let total = &settled.total;
-    let mut flagged = Vec::new();
-    for family in families(groups) {
-        let of: Vec<(i64, u64, f64)> = (groups.iter())
-            .filter(|((one, _), _)| *one == family)
-            .map(|((_, group), settled)| {
-                let tally = &settled.total;
-                let steps = tally.steps[part.index()];
-                (*group, steps, book.log_capital(part, tally))
-            })
-            .filter(|(_, steps, _)| *steps > 0)
-            .collect();
-        let logs: Vec<f64> = of.iter().map(|(.., log)| *log).collect();
-        for index in e_bh(&logs, alpha) {
-            if let Some(&(group, steps, log)) = of.get(index) {
-                flagged.push(FlaggedGroup {
-                    family: family.name().to_owned(),
-                    group,
-                    steps,
-                    log10_e_value: log / std::f64::consts::LN_10,
-                });
-            }
-        }
-    }
     let evidence = book.of(part).map(|one| Suspect {
         name: one.name.to_owned(),
         words: one.words.to_owned(),
-        cure: one.cure.to_owned(),
+        cure: "log rows to tell bugs apart".to_owned(),
         log10_e_value: book.log_of(one, total) / std::f64::consts::LN_10,
-        is_bug: one.is_bug,
+        is_bug: part == Part::Acceptance && !one.is_score(),
     });
-    let scores = book.of(part).filter(|one| one.is_score);
+    let mut evidence: Vec<Suspect> = evidence.collect();
+    evidence.retain(|one| one.log10_e_value >= LISTED);
+    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
+    let scores = book.of(part).filter(|one| one.is_score());
     let share = scores.map(|one| one.weight).fold(1.0, f64::min);
     let counted = settled.counted[part.index()];
     let limit = smallest_tv(share, book.tolerance, counted, alpha, settled.price);
-    Capital {
-        part: part.name(),
-        steps: total.steps[part.index()],
-        log: book.log_capital(part, total),
-        limit,
-        evidence: evidence.collect(),
-        groups: flagged,
-        untestable: untestable(part, limit),
-    }
-    .verdict(alpha)
-}
-
-/// What bets on a part have come to.
-pub(crate) struct Capital {
-    /// Its name in reports.
-    pub part: &'static str,
-    pub steps: u64,
-    /// The logarithm of the e-value.
-    pub log: f64,
-    /// The smallest departure that would have been found.
-    pub limit: Option<f64>,
-    /// Everything that was bet on.
-    pub evidence: Vec<Suspect>,
-    /// Groups that fail by themselves.
-    pub groups: Vec<FlaggedGroup>,
-    /// Why the part cannot be tested, unless it is refuted all the same.
-    pub untestable: Option<String>,
-}
-
-impl Capital {
-    /// The verdict at a level.
-    pub(crate) fn verdict(self, alpha: f64) -> PartReport {
-        let refuted = self.log >= -alpha.ln() || !self.groups.is_empty();
-        let reason = self.untestable.filter(|_| !refuted);
-        let verdict = match (refuted, &reason) {
-            (true, _) => Outcome::Refuted,
-            (false, Some(_)) => Outcome::NotTestable,
-            (false, None) => Outcome::Consistent,
-        };
-        let mut evidence = self.evidence;
-        evidence.retain(|one| one.log10_e_value >= LISTED);
-        evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
-        let strongest = evidence.first().filter(|_| refuted);
-        PartReport {
-            part: self.part.to_owned(),
-            verdict,
-            steps: self.steps,
-            e_value: self.log.min(300.0 * std::f64::consts::LN_10).exp(),
-            log10_e_value: self.log / std::f64::consts::LN_10,
-            smallest_tv_excluded: self.limit,
-            suspect: strongest.map(|one| one.name.clone()),
-            evidence,
-            groups: self.groups,
-            reason,
-        }
+    let log = book.log_capital(part, total);
+    let refuted = log >= -alpha.ln();
+    let reason = untestable(part, limit).filter(|_| !refuted);
+    let strongest = evidence.first().filter(|_| refuted);
+    PartReport {
+        smallest_tv_excluded: limit,
+        suspect: strongest.map(|one| one.name.clone()),
+        evidence,
+        ..PartReport::new(part, total.steps[part.index()], log, refuted, reason)
     }
 }
 
@@ -233,22 +158,15 @@ mod tests {
                 });
                 log_sum(terms.into_iter()) + (share / 14.0).ln()
             };
-            let needed = (steps / 2..=steps)
-                .find(|&hits| log(hits) >= 1e6f64.ln())
-                .unwrap();
+            let mut hits = steps / 2..=steps;
+            let needed = hits.find(|&hits| log(hits) >= 1e6f64.ln()).unwrap();
             // Chernoff's bound is 1% exactly there.
             let (s, mean) = (needed as f64 / n, 0.5 + t);
             let divergence = s * (s / mean).ln() + (1.0 - s) * ((1.0 - s) / (1.0 - mean)).ln();
-            assert!(
-                (n * divergence - 100f64.ln()).abs() < 1e-6 && mean > s,
-                "{steps}"
-            );
-            let law = Binomial::new(0.5 + t, steps).unwrap();
-            assert!(
-                law.cdf(needed - 1) <= 0.01,
-                "{steps}: {}",
-                law.cdf(needed - 1)
-            );
+            let off = n * divergence - 100f64.ln();
+            assert!(off.abs() < 1e-6 && mean > s, "{steps}");
+            let missed = Binomial::new(0.5 + t, steps).unwrap().cdf(needed - 1);
+            assert!(missed <= 0.01, "{steps}: {missed}");
         }
         assert!(before < 0.015, "{before}");
     }
@@ -266,11 +184,8 @@ mod tests {
             };
             let first = (1..400).find(|&steps| all(steps) >= 1.0 / alpha).unwrap();
             for steps in 1..first {
-                assert_eq!(
-                    smallest_tv(share, tolerance, steps, alpha, 0.0),
-                    None,
-                    "{steps}"
-                );
+                let found = smallest_tv(share, tolerance, steps, alpha, 0.0);
+                assert_eq!(found, None, "{steps}");
             }
             // All of `first` steps are hits with (1/2 + t)^first, which is 99% for no t < 1/2
             // that Chernoff's bound knows; with more steps fewer hits are enough.

@@ -2,42 +2,13 @@
 
 use crate::audit::data::HardCheck;
 use crate::audit::evidence::rows::Pair;
-use crate::audit::evidence::steps::{Count, Step, Steps};
+use crate::audit::evidence::steps::{Check, Checks, Step};
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
-use serde::{Deserialize, Serialize};
 use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
 
-/// The check that no token is drafted twice, where drafts are distinct.
-const REPEATED: &str = "draft-repeated";
-
-/// The hard check of masks.
-pub(crate) const MASKED: &str = "not-allowed";
-
-/// What row by row checks find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RowChecks {
-    pub target_zero: Count,
-    pub outside: Count,
-    draft_zero: Count,
-    repeated: Count,
-    /// A token that the log's mask forbids.
-    pub masked: Count,
-    /// Any row had a mask.
-    has_masks: bool,
-}
-
-impl RowChecks {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.target_zero.add(other.target_zero);
-        self.outside.add(other.outside);
-        self.draft_zero.add(other.draft_zero);
-        self.repeated.add(other.repeated);
-        self.masked.add(other.masked);
-        self.has_masks |= other.has_masks;
-    }
-
+impl Checks {
     /// Looks at one step.
     pub(crate) fn look(
         &mut self,
@@ -49,81 +20,34 @@ impl RowChecks {
     ) {
         self.has_masks |= !pair.allowed.is_empty();
         if pair.is_masked(step.output) {
-            self.masked.found(index);
+            self.found(Check::Masked, index);
         }
         if get(&pair.whole, step.output) <= 0.0 {
-            self.target_zero.found(index);
+            self.found(Check::TargetZero, index);
         } else if pair.is_outside(step.output, tolerance) {
-            self.outside.found(index);
+            self.found(Check::Outside, index);
         }
         let claims = rule.drafts() != Drafts::Any;
         if claims && step.drafts.iter().any(|&x| get(&pair.q, x) <= 0.0) {
-            self.draft_zero.found(index);
+            self.found(Check::DraftZero, index);
         }
         if rule.drafts().are_distinct() {
             let mut drafts = step.drafts.clone();
             drafts.sort_unstable();
             // Tokens that are not listed stand in one place and may differ.
-            let twice = |&[a, b]: &[usize; 2]| a == b && !(pair.rest && a + 1 == pair.p.len());
+            let twice = |&[a, b]: &[usize; 2]| a == b && !pair.is_rest(a);
             if drafts.array_windows().any(twice) {
-                self.repeated.found(index);
+                self.found(Check::Repeated, index);
             }
         }
-    }
-
-    pub(crate) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
-        let structure = &steps.checks;
-        let mut all = vec![
-            self.target_zero.check(
-                "target-zero",
-                "a token came out that the target gives probability 0 (u <= 0 accepts one)",
-            ),
-            self.draft_zero.check(
-                "draft-zero",
-                "a token was drafted that the draft gives probability 0",
-            ),
-            self.repeated.check(
-                REPEATED,
-                "a token was drafted twice for one position, where drafts are distinct",
-            ),
-            structure.not_emitted.check(
-                "accepted-not-emitted",
-                "a draft was accepted and another token came out",
-            ),
-            structure.after_rejection.check(
-                "accepted-after-rejection",
-                "a round went on behind its rejection",
-            ),
-            structure.missing.check(
-                "tokens-missing",
-                "a round put out fewer tokens than it accepted, and one more",
-            ),
-            structure.after_end.check(
-                "text-after-its-end",
-                "a text went on behind a token that ends texts",
-            ),
-        ];
-        if claimed_cut {
-            let outside = self.outside.check(
-                "outside-claimed-cut",
-                "a token came out that top-k, top-p or min-p leaves out",
-            );
-            all.insert(1, outside);
-        }
-        if self.has_masks {
-            let words = "a token came out that `allowed` masks";
-            all.insert(1, self.masked.check(MASKED, words));
-        }
-        all
     }
 }
 
 /// Rounds that a recorder says that it lost.
 pub(crate) fn lost(log: &Log) -> Option<HardCheck> {
     let lost = log.metadata().lost_rounds.as_ref()?;
-    let reasons: Vec<String> = (lost.reasons.iter())
-        .map(|(reason, count)| format!("{count}: {reason}"))
-        .collect();
+    let reasons = (lost.reasons.iter()).map(|(reason, count)| format!("{count}: {reason}"));
+    let reasons: Vec<String> = reasons.collect();
     let why = match reasons.is_empty() {
         true => String::new(),
         false => format!(" ({})", reasons.join("; ")),
@@ -139,6 +63,7 @@ pub(crate) fn lost(log: &Log) -> Option<HardCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Check::{DraftZero, Outside, Repeated, TargetZero};
 
     #[test]
     fn what_no_engine_may_do_is_counted_at_its_place() {
@@ -173,14 +98,9 @@ mod tests {
                 accepted: false,
                 output,
             };
-            let mut found = RowChecks::default();
+            let mut found = Checks::default();
             found.look(rule, pair, &step, tolerance, 7);
-            let counts = [
-                found.target_zero,
-                found.outside,
-                found.draft_zero,
-                found.repeated,
-            ];
+            let counts = [TargetZero, Outside, DraftZero, Repeated].map(|check| found.of(check));
             let counts = counts.map(|count| (count.violations, count.first));
             let expected = expected.map(|many| (many, (many > 0).then_some(7)));
             assert_eq!(counts, expected, "{rule} {drafts:?} {output} {tolerance}");
@@ -189,17 +109,16 @@ mod tests {
 
     #[test]
     fn what_row_checks_find_adds_up() {
-        let mut one = RowChecks::default();
-        one.target_zero.found(5);
-        one.repeated.found(9);
-        let mut other = RowChecks::default();
-        other.target_zero.found(3);
-        other.outside.found(1);
-        other.draft_zero.found(2);
+        let mut one = Checks::default();
+        one.found(TargetZero, 5);
+        one.found(Repeated, 9);
+        let mut other = Checks::default();
+        for (check, position) in [(TargetZero, 3), (Outside, 1), (DraftZero, 2)] {
+            other.found(check, position);
+        }
         one.add(other);
         let listed = |cut: bool| -> Vec<(String, u64, Option<usize>)> {
-            let checks = one.list(&Steps::default(), cut);
-            let each = checks.into_iter();
+            let each = one.list(cut).into_iter();
             each.map(|one| (one.name, one.violations, one.first_position))
                 .collect()
         };

@@ -33,9 +33,8 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
             )));
         }
         if !(t.is_finite() && t > 0.0) {
-            return Err(refused(format!(
-                "the {name} is {t}; it is finite and above 0"
-            )));
+            let words = format!("the {name} is {t}; it is finite and above 0");
+            return Err(refused(words));
         }
     }
     for (name, k) in [
@@ -50,38 +49,36 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
         if let Some(share) = share
             && !(share > 0.0 && share <= 1.0)
         {
-            return Err(refused(format!(
-                "{name} is {share}; it is above 0 and at most 1"
-            )));
+            let words = format!("{name} is {share}; it is above 0 and at most 1");
+            return Err(refused(words));
         }
     }
     Ok(claimed)
 }
 
 pub(super) fn check_settings(settings: &Settings) -> Result<(), AuditError> {
-    if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5) {
-        return Err(AuditError::Log(format!(
-            "⟨tolerance {}⟩ is out of range; it is at least 0 and below 0.5",
-            settings.tolerance
-        )));
-    }
+    let Settings {
+        tolerance,
+        exclude,
+        alpha,
+        ..
+    } = *settings;
     let noise = settings.noise.unwrap_or(0.0);
+    let refused = |name: &str, value: f64, range: &str| {
+        let words = format!("⟨{name} {value}⟩ is out of range; it is {range}");
+        Err(AuditError::Log(words))
+    };
+    if !(0.0..0.5).contains(&tolerance) {
+        return refused("tolerance", tolerance, "at least 0 and below 0.5");
+    }
     if !(0.0..=2.0).contains(&noise) {
-        return Err(AuditError::Log(format!(
-            "⟨noise {noise}⟩ is out of range; it is at least 0 and at most 2"
-        )));
+        return refused("noise", noise, "at least 0 and at most 2");
     }
-    if !(settings.exclude > 0.0 && settings.exclude <= 1.0) {
-        return Err(AuditError::Log(format!(
-            "⟨exclude {}⟩ is out of range; it is above 0 and at most 1",
-            settings.exclude
-        )));
+    if !(exclude > 0.0 && exclude <= 1.0) {
+        return refused("exclude", exclude, "above 0 and at most 1");
     }
-    if !(settings.alpha > 0.0 && settings.alpha < 1.0) {
-        return Err(AuditError::Log(format!(
-            "⟨alpha {}⟩ is out of range; it is above 0 and below 1",
-            settings.alpha
-        )));
+    if !(alpha > 0.0 && alpha < 1.0) {
+        return refused("alpha", alpha, "above 0 and below 1");
     }
     Ok(())
 }
@@ -90,13 +87,9 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), AuditError> {
 pub(crate) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
     let noted = log.metadata().extra.get("stop_tokens");
     let noted = noted.and_then(serde_json::Value::as_array);
-    let ids = noted
-        .into_iter()
-        .flatten()
-        .filter_map(serde_json::Value::as_u64);
-    ids.filter_map(|id| u32::try_from(id).ok())
-        .chain(settings.stop.iter().copied())
-        .collect()
+    let noted = noted.into_iter().flatten();
+    let ids = noted.filter_map(|id| u32::try_from(id.as_u64()?).ok());
+    ids.chain(settings.stop.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -114,10 +107,8 @@ mod tests {
         let with = |change: &dyn Fn(&mut Claimed)| {
             let mut claimed = Claimed::at(0.7);
             change(&mut claimed);
-            let settings = Settings {
-                claimed: Some(claimed),
-                ..Settings::new(Rule::TOKEN)
-            };
+            let mut settings = Settings::new(Rule::TOKEN);
+            settings.claimed = Some(claimed);
             claimed_of(&log, &settings).map_err(|error| error.to_string())
         };
         assert_eq!(with(&|_| {}).unwrap(), Claimed::at(0.7));
@@ -172,11 +163,9 @@ mod tests {
             (0.0, 2.0, false),
             (0.0, f64::NAN, false),
         ] {
-            let settings = Settings {
-                tolerance,
-                alpha,
-                ..Settings::new(Rule::TOKEN)
-            };
+            let mut settings = Settings::new(Rule::TOKEN);
+            settings.tolerance = tolerance;
+            settings.alpha = alpha;
             let found = check_settings(&settings);
             assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
             let found = audit_records(&named(Vec::new()), &settings, "");

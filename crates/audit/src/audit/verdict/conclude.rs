@@ -5,11 +5,11 @@ use crate::audit::data::{
     Capital, Conclusion, Excluded, FlaggedGroup, PartReport, Settings, Suspect as Listed,
 };
 use crate::audit::evidence::bets::log_sum;
+use crate::audit::evidence::book::Part;
 use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
-use crate::audit::outcome::Outcome;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
-use crate::audit::suspects::family::{BANS, Correct, Keep, Law, short};
+use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Suspect, short};
 use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
@@ -48,8 +48,8 @@ pub(crate) struct Candidate {
 
 /// What all of it comes to.
 pub(crate) struct Weighed<'a> {
-    found: &'a Found,
-    rule: Rule,
+    pub found: &'a Found,
+    pub rule: Rule,
     alpha: f64,
     /// By family: ln of a suspect's weight, without that of its shares.
     weights: Vec<f64>,
@@ -116,14 +116,6 @@ impl<'a> Weighed<'a> {
         self.candidates.sort_by(|a, b| b.log.total_cmp(&a.log));
     }
 
-    pub(crate) fn found(&self) -> &'a Found {
-        self.found
-    }
-
-    pub(crate) fn rule(&self) -> Rule {
-        self.rule
-    }
-
     /// Returns the logarithm that a capital needs: half of the level each.
     pub(crate) fn needed(&self) -> f64 {
         (2.0 / self.alpha).ln()
@@ -161,20 +153,27 @@ impl<'a> Weighed<'a> {
         all.into_iter().map(|log| log + each).collect()
     }
 
+    /// Each suspect with what it has won.
+    fn suspects(&self) -> impl Iterator<Item = (&'a Suspect, &'a Won)> {
+        let suspects = self.found.families.suspects.iter();
+        suspects.zip(&self.found.tally.won)
+    }
+
+    /// Positions that were looked at.
+    fn looked(&self) -> f64 {
+        self.found.looked.max(1) as f64
+    }
+
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
-        let families = &self.found.families;
-        let suspects = families.suspects.iter().zip(&self.found.tally.won);
-        let own: Vec<f64> = suspects
-            .map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family))
-            .collect();
+        let own = self.suspects();
+        let own = own.map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family));
+        let own: Vec<f64> = own.collect();
         log_sum(own.iter().chain(beside).copied())
     }
 
     fn all(&self) -> Vec<Candidate> {
-        let families = &self.found.families;
-        let looked = self.found.looked.max(1) as f64;
         let mut all: Vec<Candidate> = Vec::new();
-        for (suspect, won) in families.suspects.iter().zip(&self.found.tally.won) {
+        for (suspect, won) in self.suspects() {
             let logs = won.logs();
             let law = suspect.law;
             let (most, its_share) = best(logs);
@@ -187,19 +186,14 @@ impl<'a> Weighed<'a> {
                     fit.insert("share".to_owned(), json!(share));
                     words = format!("{words}, at about {}% of the steps", short(100.0 * share));
                 }
-                let name = families
-                    .names
-                    .get(suspect.family)
-                    .copied()
-                    .unwrap_or_default();
                 if let Law::Target(Change::Unseen(least), _) = law {
                     let (tokens, expected) = self.banned(least);
                     words = banned_in_words(&tokens, expected);
                     fit = banned_fit(&tokens);
                 }
-                let name = match (name, share < 1.0) {
-                    ("accepts-everything", true) => "accepts-more",
-                    _ => name,
+                let name = match self.found.families.names.get(suspect.family).copied() {
+                    Some("accepts-everything") if share < 1.0 => "accepts-more",
+                    name => name.unwrap_or_default(),
                 };
                 let knows_outputs = won.apart != [0.0; 2];
                 all.push(Candidate {
@@ -209,11 +203,11 @@ impl<'a> Weighed<'a> {
                     log,
                     fit,
                     words,
-                    cure: law.cure(),
+                    cure: law.cure().to_owned(),
                     // A draft has one q, or what is tested is not known.
                     lossless: law.is_lossless(self.rule)
                         && !(share < 1.0 && matches!(law, Law::OtherDraft(_))),
-                    tv: knows_outputs.then_some(won.apart[1] / looked),
+                    tv: knows_outputs.then_some(won.apart[1] / self.looked()),
                 });
             }
         }
@@ -221,14 +215,13 @@ impl<'a> Weighed<'a> {
         all.extend(self.keeps_anyway());
         if self.found.noises {
             let noise = NOISES.iter().zip(self.found.sequence.noise);
+            let of = "rows are those of another pass, with noise of about";
+            let words = |sigma: &f64| format!("{of} {sigma} on each logit");
+            let cure = |sigma: &f64| format!("pass --noise {sigma}, or log the engine's own rows");
             all.extend(noise.map(|(sigma, log)| Candidate {
                 fit: json_map([("noise", json!(sigma))]),
-                words: format!(
-                    "rows are those of another pass, with noise of about {sigma} on each logit"
-                ),
-                cure: format!("pass --noise {sigma}, or log the engine's own rows"),
                 lossless: true,
-                ..Candidate::new("noise", log)
+                ..Candidate::new("noise", log, words(sigma), cure(sigma))
             }));
         }
         all.sort_by(|a, b| b.log.total_cmp(&a.log));
@@ -272,33 +265,21 @@ impl<'a> Weighed<'a> {
     /// Drafts that the rule refuses and the engine keeps, at the share that fits best.
     fn keeps_anyway(&self) -> Option<Candidate> {
         let law = Law::Decide(Keep::All, Correct::Claimed);
-        let suspects = self
-            .found
-            .families
-            .suspects
-            .iter()
-            .zip(&self.found.tally.won);
-        let (_, won) = suspects
-            .into_iter()
-            .find(|(suspect, _)| suspect.law == law)?;
+        let (_, won) = self.suspects().find(|(suspect, _)| suspect.law == law)?;
         let (share, [low, high], log) = self.found.sequence.anyway.best();
-        let looked = self.found.looked.max(1) as f64;
+        let [kept, least, most] = [share, low, high].map(|share| short(100.0 * share));
+        let words =
+            format!("of the drafts that the rule refuses {kept}% are kept ({least} to {most})");
+        let own = law.cure();
+        let cure = format!(
+            "{own}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law"
+        );
         Some(Candidate {
             law: Some(law),
             share,
             fit: json_map([("share", json!(share)), ("share_range", json!([low, high]))]),
-            words: format!(
-                "of the drafts that the rule refuses {}% are kept ({} to {})",
-                short(100.0 * share),
-                short(100.0 * low),
-                short(100.0 * high)
-            ),
-            cure: format!(
-                "{}, or for a weight of q in the p that verifies drafts (transformers: assistant_ensemble_weight), which is the same law",
-                law.cure()
-            ),
-            tv: Some(share * won.apart[1] / looked),
-            ..Candidate::new("accepts-more", log)
+            tv: Some(share * won.apart[1] / self.looked()),
+            ..Candidate::new("accepts-more", log, words, cure)
         })
     }
 
@@ -313,51 +294,55 @@ impl<'a> Weighed<'a> {
         }
         for (one, logs) in REUSED.iter().zip(sequence.reused) {
             for (log, order) in logs.into_iter().zip(ORDERS) {
+                let cure = "draw a new random number for each draft, each coin and each token";
                 all.push(Candidate {
                     fit: json_map([("order", json!(order))]),
-                    words: one.words.to_owned(),
-                    cure: "draw a new random number for each draft, each coin and each token"
-                        .to_owned(),
-                    ..Candidate::new(one.name, log)
+                    ..Candidate::new(one.name, log, one.words, cure)
                 });
             }
         }
-        let never = self.found.never.iter().enumerate();
-        if let Some((token, log)) = never.max_by(|a, b| a.1.total_cmp(b.1)) {
-            let expected = self.found.never.get(token).copied().unwrap_or(0.0);
+        let never = self.found.never.iter().copied().enumerate();
+        if let Some((token, expected)) = never.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            let words = banned_in_words(&[token], expected);
             all.push(Candidate {
                 fit: banned_fit(&[token]),
-                words: banned_in_words(&[token], expected),
-                cure: BANS.to_owned(),
-                tv: Some(expected / self.found.looked.max(1) as f64),
-                ..Candidate::new("token-banned", *log)
+                tv: Some(expected / self.looked()),
+                ..Candidate::new("token-banned", expected, words, BANS)
             });
         }
         let [outputs, drafts] = &sequence.ranks;
-        all.push(Candidate {
-            words: "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known".to_owned(),
-            cure: "compare rows with the text: another prefix, another model, another position".to_owned(),
-            ..Candidate::new("outputs-unlike-their-rows", outputs.log)
-        });
-        all.push(Candidate {
-            words: "drafts fall elsewhere in the draft's row than draws from it do: the q of the log is not the q that drafted".to_owned(),
-            cure: "log the row that the draft was drawn from, of the same prefix; what was verified with another q is not told apart".to_owned(),
-            ..Candidate::new("drafts-unlike-their-rows", drafts.log)
-        });
+        let words = "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known";
+        let cure = "compare rows with the text: another prefix, another model, another position";
+        all.push(Candidate::new(
+            "outputs-unlike-their-rows",
+            outputs.log,
+            words,
+            cure,
+        ));
+        let words = "drafts fall elsewhere in the draft's row than draws from it do: the q of the log is not the q that drafted";
+        let cure = "log the row that the draft was drawn from, of the same prefix; what was verified with another q is not told apart";
+        all.push(Candidate::new(
+            "drafts-unlike-their-rows",
+            drafts.log,
+            words,
+            cure,
+        ));
         let (rounds, kind) = sequence.rounds.largest();
+        let words = format!("rounds of one text draw with the same random numbers ({kind})");
+        let cure = "seed the generator once a request, and not once a round";
         all.push(Candidate {
             fit: json_map([("numbers", json!(kind))]),
-            words: format!("rounds of one text draw with the same random numbers ({kind})"),
-            cure: "seed the generator once a request, and not once a round".to_owned(),
-            ..Candidate::new("seed-reset-each-round", rounds)
+            ..Candidate::new("seed-reset-each-round", rounds, words, cure)
         });
         let (texts, kind) = sequence.texts.largest();
+        let words = format!(
+            "requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"
+        );
+        let cure = "give each request a generator, or a seed, of its own; if the requests were sent with one seed, log seed [N] or say --seeds shared";
         all.push(Candidate {
             fit: json_map([("numbers", json!(kind))]),
-            words: format!("requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"),
-            cure: "give each request a generator, or a seed, of its own; if the requests were sent with one seed, log seed [N] or say --seeds shared".to_owned(),
             lossless: true,
-            ..Candidate::new("shared-stream", texts)
+            ..Candidate::new("shared-stream", texts, words, cure)
         });
         all
     }
@@ -406,20 +391,14 @@ impl<'a> Weighed<'a> {
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
     pub(crate) fn numbers(&self) -> Option<&'static str> {
         let sequence = &self.found.sequence;
-        let laws = self.candidates.iter();
-        let laws =
-            laws.filter(|one| !matches!(one.name, "seed-reset-each-round" | "shared-stream"));
-        let laws = laws.map(|one| one.log).fold(0.0, f64::max);
         let both = [
-            (
-                "seed-reset-each-round",
-                sequence.rounds.mixture().min(sequence.rounds.largest().0),
-            ),
-            (
-                "shared-stream",
-                sequence.texts.mixture().min(sequence.texts.largest().0),
-            ),
+            ("seed-reset-each-round", &sequence.rounds),
+            ("shared-stream", &sequence.texts),
         ];
+        let laws = self.candidates.iter();
+        let laws = laws.filter(|one| both.iter().all(|(name, _)| *name != one.name));
+        let laws = laws.map(|one| one.log).fold(0.0, f64::max);
+        let both = both.map(|(name, scope)| (name, scope.mixture().min(scope.largest().0)));
         // That requests share numbers is no finding where it is said.
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
@@ -432,20 +411,16 @@ impl<'a> Weighed<'a> {
 
     /// Lists what has evidence, for reports.
     pub(crate) fn listed(&self) -> Vec<Listed> {
-        let strong = self
-            .candidates
-            .iter()
-            .take(6)
-            .filter(|one| one.log > 2.0 * LN_10);
-        strong
-            .map(|one| Listed {
-                name: one.name.to_owned(),
-                words: one.words.clone(),
-                cure: one.cure.clone(),
-                log10_e_value: one.log / LN_10,
-                is_bug: one.law.is_some(),
-            })
-            .collect()
+        let strong = self.candidates.iter().take(6);
+        let strong = strong.filter(|one| one.log > 2.0 * LN_10);
+        let listed = strong.map(|one| Listed {
+            name: one.name.to_owned(),
+            words: one.words.clone(),
+            cure: one.cure.clone(),
+            log10_e_value: one.log / LN_10,
+            is_bug: one.law.is_some(),
+        });
+        listed.collect()
     }
 
     pub(crate) fn capital(&self) -> Capital {
@@ -490,44 +465,28 @@ impl<'a> Weighed<'a> {
     pub(crate) fn parts(&self) -> Vec<PartReport> {
         let steps = self.found.tally.steps;
         let counts = [steps[0], steps[1], steps[2] + steps[3], steps[4]];
-        let names = ["draft-law", "acceptance", "correction", "target-law"];
         let logs = [0, 1, 2, 3].map(|part| self.log_of(part));
         let drafts_fall = logs[0] >= self.needed();
         // The level is the whole rule's: no part of it falls alone.
         let falls = self.of_rule.max(self.of_outputs) >= self.needed();
-        (0..4)
-            .map(|part| {
-                let rests = drafts_fall && (part == 1 || part == 2);
-                let reason = match (part, counts[part]) {
-                    (0, _) if self.rule.drafts() == Drafts::Any => Some(format!(
-                        "{} claims nothing of how drafts are drawn",
-                        self.rule
-                    )),
-                    (_, 0) => Some("the log has no step of this kind".to_owned()),
-                    _ if rests => {
-                        Some("it rests on the law of the drafts, which is refuted".to_owned())
-                    }
-                    _ => None,
-                };
-                let verdict = match (&reason, falls && logs[part] >= self.needed()) {
-                    (Some(_), _) => Outcome::NotTestable,
-                    (None, true) => Outcome::Refuted,
-                    (None, false) => Outcome::Consistent,
-                };
-                PartReport {
-                    part: names[part].to_owned(),
-                    verdict,
-                    steps: counts[part],
-                    e_value: logs[part].min(300.0 * LN_10).exp(),
-                    log10_e_value: logs[part] / LN_10,
-                    smallest_tv_excluded: None,
-                    suspect: None,
-                    evidence: Vec::new(),
-                    groups: Vec::new(),
-                    reason,
+        let report = |part: Part| {
+            let at = part.index();
+            let (count, log) = (counts[at], logs[at]);
+            let rests = drafts_fall && matches!(part, Part::Acceptance | Part::Correction);
+            let reason = match (part, count) {
+                (Part::DraftLaw, _) if self.rule.drafts() == Drafts::Any => Some(format!(
+                    "{} claims nothing of how drafts are drawn",
+                    self.rule
+                )),
+                (_, 0) => Some("the log has no step of this kind".to_owned()),
+                _ if rests => {
+                    Some("it rests on the law of the drafts, which is refuted".to_owned())
                 }
-            })
-            .collect()
+                _ => None,
+            };
+            PartReport::new(part, count, log, falls && log >= self.needed(), reason)
+        };
+        Part::ALL.map(report).into()
     }
 
     /// Groups of steps in which the rule fails by themselves.
@@ -538,11 +497,10 @@ impl<'a> Weighed<'a> {
             let of: Vec<_> = (tally.groups.iter())
                 .filter(|((one, _), _)| *one == family)
                 .map(|((_, group), (steps, logs))| {
-                    let weighted = self.found.families.suspects.iter().zip(logs);
-                    let weighted: Vec<f64> = weighted
-                        .map(|(suspect, log)| log + self.weight(suspect.family))
-                        .collect();
-                    (*group, *steps, log_sum(weighted.iter().copied()))
+                    let all = self.found.families.suspects.iter().zip(logs);
+                    let all = all.map(|(suspect, log)| log + self.weight(suspect.family));
+                    let all: Vec<f64> = all.collect();
+                    (*group, *steps, log_sum(all.iter().copied()))
                 })
                 .collect();
             if of.len() < 2 {
@@ -552,7 +510,7 @@ impl<'a> Weighed<'a> {
             all.extend(e_bh(&logs, self.alpha).into_iter().filter_map(|at| {
                 let &(group, steps, log) = of.get(at)?;
                 Some(FlaggedGroup {
-                    family: family.name().to_owned(),
+                    family: family.as_str().to_owned(),
                     group,
                     steps,
                     log10_e_value: log / LN_10,
@@ -562,50 +520,35 @@ impl<'a> Weighed<'a> {
         all
     }
 
-    /// Returns by suspect how far it moves outputs, and how many tokens show it.
-    fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
-        let n = self.found.looked.max(1) as f64;
-        let suspects = self
-            .found
-            .families
-            .suspects
-            .iter()
-            .zip(&self.found.tally.won);
-        suspects
-            .enumerate()
-            .map(|(place, (suspect, won))| {
-                let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
-                let needs = won
-                    .growth
-                    .map(|[sum, squares]| positions_for(sum / n, squares / n, wanted));
-                let excluded = excluded_outcomes(won.mass, n);
-                let first = needs.into_iter().flatten().chain(excluded).min();
-                let tv = won.apart[0] / n;
-                // Capital grows by 2 TV^2 a step at least (Pinsker), if the sample does not tell.
-                let least = (wanted / (tv * tv)).ceil();
-                let first = first.or((tv > 1e-3).then_some(least as u64));
-                (place, tv, first)
-            })
-            .collect()
+    /// A suspect, how far it moves outputs, and how many tokens show it.
+    fn reach(&self, suspect: &Suspect, won: &Won, have: u64) -> Option<Excluded> {
+        let n = self.looked();
+        let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
+        let positions = |[sum, squares]: [f64; 2]| positions_for(sum / n, squares / n, wanted);
+        let needs = won.growth.map(positions);
+        let excluded = excluded_outcomes(won.mass, n);
+        let first = needs.into_iter().flatten().chain(excluded).min();
+        let tv = won.apart[0] / n;
+        // Capital grows by 2 TV^2 a step at least (Pinsker), if the sample does not tell.
+        let least = (wanted / (tv * tv)).ceil();
+        let tokens = first.or((tv > 1e-3).then_some(least as u64));
+        let name = self.found.families.names.get(suspect.family).copied()?;
+        Some(Excluded {
+            name: name.to_owned(),
+            fit: suspect.law.fit(),
+            words: suspect.law.words(),
+            tv,
+            tokens,
+            found: tokens.is_some_and(|tokens| tokens <= have),
+        })
     }
 
     /// Lists by cause what would have been found and what would not; and the tokens that would do.
     pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
-        let reaches = self.reaches();
         let have = (self.found.looked as f64 * self.found.alone).floor() as u64;
-        let families = &self.found.families;
-        let one = |&(place, tv, tokens): &(usize, f64, Option<u64>)| {
-            let suspect = families.suspects.get(place)?;
-            Some(Excluded {
-                name: families.names.get(suspect.family).copied()?.to_owned(),
-                fit: suspect.law.fit(),
-                words: suspect.law.words(),
-                tv,
-                tokens,
-                found: tokens.is_some_and(|tokens| tokens <= have),
-            })
-        };
-        let all: Vec<Excluded> = reaches.iter().filter_map(one).collect();
+        let all = self.suspects();
+        let all = all.filter_map(|(suspect, won)| self.reach(suspect, won, have));
+        let all: Vec<Excluded> = all.collect();
         let mut names: Vec<&str> = Vec::new();
         let mut listed = Vec::new();
         for each in &all {
@@ -613,18 +556,13 @@ impl<'a> Weighed<'a> {
                 continue;
             }
             names.push(&each.name);
-            let own = || {
-                all.iter()
-                    .filter(|other| other.name == each.name && other.tv > 1e-4)
+            let own = |found: bool| {
+                let own = all.iter().filter(move |one| one.found == found);
+                own.filter(|other| other.name == each.name && other.tv > 1e-4)
             };
-            let found = own()
-                .filter(|one| one.found)
-                .min_by(|a, b| a.tv.total_cmp(&b.tv));
-            let missed = own()
-                .filter(|one| !one.found)
-                .max_by(|a, b| a.tv.total_cmp(&b.tv));
-            listed.extend(found.cloned());
-            listed.extend(missed.cloned());
+            let by_size = |a: &&Excluded, b: &&Excluded| a.tv.total_cmp(&b.tv);
+            listed.extend(own(true).min_by(by_size).cloned());
+            listed.extend(own(false).max_by(by_size).cloned());
         }
         let open = all.iter().filter(|one| one.tv >= exclude && !one.found);
         let wanted = open.map(|one| one.tokens.unwrap_or(0)).max();
@@ -662,15 +600,11 @@ impl<'a> Weighed<'a> {
 
     /// Returns the strongest lossless law, and by how much its logarithm beats what is lossy.
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
-        let laws = || {
-            self.candidates
-                .iter()
-                .filter(|one| one.name != "noise" && one.name != "shared-stream")
-        };
-        let lossless = laws().find(|one| one.lossless && self.keeps_so(one));
-        let lossy = laws()
-            .find(|one| !one.lossless)
-            .map_or(0.0, |one| one.log.max(0.0));
+        let laws = self.candidates.iter();
+        let mut laws = laws.filter(|one| one.name != "noise" && one.name != "shared-stream");
+        let lossy = laws.clone().find(|one| !one.lossless);
+        let lossy = lossy.map_or(0.0, |one| one.log.max(0.0));
+        let lossless = laws.find(|one| one.lossless && self.keeps_so(one));
         let own = lossless.map_or(0.0, |one| one.log);
         (lossless, own - lossy)
     }
@@ -680,11 +614,8 @@ impl Candidate {
     /// Tells whether it says that drafts are drawn otherwise.
     fn changes_drafts(&self) -> bool {
         match self.law {
-            Some(
-                Law::Draft(_) | Law::OtherDraft(_) | Law::Both(_) | Law::Sampled | Law::Likeliest,
-            ) => true,
-            Some(Law::Engine(_)) => true,
-            Some(_) => false,
+            Some(Law::Draft(_) | Law::OtherDraft(_) | Law::Both(_) | Law::Engine(_)) => true,
+            Some(law) => matches!(law, Law::Sampled | Law::Likeliest),
             None => matches!(
                 self.name,
                 "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream"
@@ -692,15 +623,21 @@ impl Candidate {
         }
     }
 
-    fn new(name: &'static str, log: f64) -> Self {
+    fn new(
+        name: &'static str,
+        log: f64,
+        words: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        let (words, cure) = (words.into(), cure.into());
         Self {
             name,
             law: None,
             share: 1.0,
             log,
             fit: Map::new(),
-            words: String::new(),
-            cure: String::new(),
+            words,
+            cure,
             lossless: false,
             tv: None,
         }
@@ -719,10 +656,8 @@ fn excluded_outcomes([steps, sum, squares]: [f64; 3], looked: f64) -> Option<u64
 }
 
 fn json_map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value));
+    pairs.into_iter().collect()
 }
 
 fn banned_fit(tokens: &[usize]) -> Map<String, Value> {
@@ -738,16 +673,9 @@ fn banned_in_words(tokens: &[usize], expected: f64) -> String {
         [token] => format!("token {token} never comes, {expected}"),
         _ => {
             let first: Vec<String> = tokens.iter().take(8).map(usize::to_string).collect();
-            let more = if tokens.len() > first.len() {
-                ", .."
-            } else {
-                ""
-            };
-            format!(
-                "{} tokens never come ({}{more}), {expected}",
-                tokens.len(),
-                first.join(", ")
-            )
+            let (count, first) = (tokens.len(), first.join(", "));
+            let more = if count > 8 { ", .." } else { "" };
+            format!("{count} tokens never come ({first}{more}), {expected}")
         }
     }
 }
@@ -756,20 +684,19 @@ fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
     let (low, high) = (threshold.refused, threshold.kept);
     let middle = 0.5 * (low + high);
     let value = (middle * 1e4).round() / 1e4;
+    let range = json!([low, high]);
+    let [at, low, high] = [middle, low, high].map(short);
+    let words =
+        format!("drafts are kept without a coin, where {of} is at least {at} ({low} to {high})");
+    let cure = "draw a uniform number for each draft, and keep it if u <= p/q";
+    let fit = [
+        ("of", json!(of)),
+        ("value", json!(value)),
+        ("value_range", range),
+    ];
     Candidate {
-        fit: json_map([
-            ("of", json!(of)),
-            ("value", json!(value)),
-            ("value_range", json!([low, high])),
-        ]),
-        words: format!(
-            "drafts are kept without a coin, where {of} is at least {} ({} to {})",
-            short(middle),
-            short(low),
-            short(high)
-        ),
-        cure: "draw a uniform number for each draft, and keep it if u <= p/q".to_owned(),
-        ..Candidate::new("threshold", threshold.log)
+        fit: json_map(fit),
+        ..Candidate::new("threshold", threshold.log, words, cure)
     }
 }
 
@@ -790,10 +717,8 @@ pub(crate) fn open(
             found.looked,
         ));
     }
-    if let Some(z) = surprise
-        .and_then(|one| one.z)
-        .filter(|z| z.abs() > SURPRISED)
-    {
+    let z = surprise.and_then(|one| one.z);
+    if let Some(z) = z.filter(|z| z.abs() > SURPRISED) {
         open.push(format!(
             "the text surprises p {} than it should (z = {z:+.1}), in no way that is known: compare the rows, the temperature and the cuts with what the engine was asked for",
             if z > 0.0 { "more" } else { "less" }
@@ -807,16 +732,11 @@ pub(crate) fn open(
             open.push("nothing was looked at: log rows and outputs".to_owned())
         }
         Some(tokens) if tokens > 0 => {
-            let own = match found.noises && settings.noise.is_none() {
-                true => ", or --noise 0 if these rows are the engine's own",
-                false => "",
-            };
-            let of = match found.shares_said() {
-                true => {
-                    " of requests with a seed of their own (of those that share one, as is said, one text counts)"
-                }
-                false => "",
-            };
+            let own = ", or --noise 0 if these rows are the engine's own";
+            let may_be_own = found.noises && settings.noise.is_none();
+            let own = if may_be_own { own } else { "" };
+            let of = " of requests with a seed of their own (of those that share one, as is said, one text counts)";
+            let of = if found.shares_said() { of } else { "" };
             open.push(format!(
                 "{} tokens are too few to find every departure of {} or more in total variation: about {tokens} more{of} would do{own}",
                 found.looked, short(settings.exclude)

@@ -2,11 +2,9 @@
 
 use crate::audit::AuditError;
 use crate::audit::data::{Settings, Tampering};
-use crate::audit::evidence::steps::{Step, Steps};
+use crate::audit::evidence::steps::{Check, Checks, Step, Steps};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
-use crate::audit::verdict::checks::MASKED;
-use crate::audit::verdict::checks::RowChecks;
 use crate::audit::verdict::claim::stop_tokens;
 use crate::audit::verdict::conclude::Weighed;
 use crate::audit::verdict::laws::Found;
@@ -45,7 +43,7 @@ pub fn negative_control(log: &Log, settings: &Settings) -> Result<Vec<Tampering>
 fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tampering, AuditError> {
     let (log, rule) = (opened.log, settings.rule);
     let simulator = Simulator {
-        bug: BugName::all().find(|one| one.as_str() == bug.name),
+        bug: bug.name.parse::<BugName>().ok(),
         drafts: opened.steps.most.max(1),
         siblings: opened.steps.siblings,
         ..Simulator::new(settings.clone())
@@ -62,17 +60,14 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
         own_positions_enough: false,
         reason: None,
     };
-    let steps = match steps {
-        Ok(steps) => steps,
-        Err((_, message)) => {
-            result.reason = Some(message);
-            return Ok(result);
-        }
-    };
-    let other = match Opened::new(log, settings, rule, Some(steps)) {
+    let opened = steps.map_err(|(_, message)| message).and_then(|steps| {
+        let opened = Opened::new(log, settings, rule, Some(steps));
+        opened.map_err(|error| error.to_string())
+    });
+    let other = match opened {
         Ok(other) => other,
-        Err(error) => {
-            result.reason = Some(error.to_string());
+        Err(message) => {
+            result.reason = Some(message);
             return Ok(result);
         }
     };
@@ -84,14 +79,13 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
     if weighed.of_outputs >= weighed.needed() {
         result.by.push("outputs".to_owned());
     }
-    let broken = found.checks.list(&other.steps, other.claimed.cuts());
+    let mut checks = found.checks;
+    checks.add(other.steps.checks);
+    let broken = checks.list(other.claimed.cuts());
     let broken = broken.into_iter().filter(|check| check.violations > 0);
     result.by.extend(broken.map(|check| check.name));
-    let moves = weighed
-        .candidates
-        .first()
-        .and_then(|one| one.tv)
-        .unwrap_or(0.0);
+    let moves = weighed.candidates.first().and_then(|one| one.tv);
+    let moves = moves.unwrap_or(0.0);
     result.own_positions_enough = !result.by.is_empty();
     match (result.by.is_empty(), positions >= ENOUGH && moves >= MOVES) {
         (false, _) => result.refuted = Some(true),
@@ -106,7 +100,7 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
 /// Checks outputs that no engine may put out, and rounds that contradict themselves.
 fn tampered(opened: &Opened<'_>, settings: &Settings) -> Result<Vec<Tampering>, AuditError> {
     let (log, rule) = (opened.log, settings.rule);
-    let mut forbidden: [Option<RowChecks>; 3] = [None; 3];
+    let mut forbidden: [Option<Checks>; 3] = [None; 3];
     opened.for_each_row(CONTROL_ROWS.min(log.positions()), |index, pair| {
         let kinds: [&dyn Fn(usize) -> bool; 3] = [
             &|place| pair.whole.get(place).is_some_and(|p| *p <= 0.0),
@@ -122,58 +116,50 @@ fn tampered(opened: &Opened<'_>, settings: &Settings) -> Result<Vec<Tampering>, 
                     accepted: true,
                     output: place,
                 };
-                let checks = found.insert(RowChecks::default());
+                let checks = found.insert(Checks::default());
                 checks.look(rule, pair, &step, 0.0, index);
             }
         }
     })?;
     let [zero, masked, outside] = forbidden;
     let mut results = Vec::new();
-    let mut hard = |name: &str, words: &str, refuted: Result<bool, String>| {
-        let reason = refuted.as_ref().err().cloned();
-        let refuted = refuted.ok();
+    let mut hard = |check: Check, words: &str, refuted: Result<bool, String>| {
+        let name = check.as_str().to_owned();
+        let is_refuted = refuted == Ok(true);
         results.push(Tampering {
-            name: name.to_owned(),
+            by: is_refuted.then(|| name.clone()).into_iter().collect(),
+            name,
             words: words.to_owned(),
-            by: refuted
-                .filter(|done| *done)
-                .map(|_| name.to_owned())
-                .into_iter()
-                .collect(),
-            refuted,
+            refuted: refuted.as_ref().ok().copied(),
             positions: 1,
-            own_positions_enough: refuted == Some(true),
-            reason,
+            own_positions_enough: is_refuted,
+            reason: refuted.err(),
         });
     };
-    hard(
-        "target-zero",
-        "an accepted token is replaced by one of probability 0",
-        zero.map(|found| found.target_zero.violations == 1)
-            .ok_or_else(|| "no token of these rows has probability 0".to_owned()),
-    );
-    if log.has_masks() {
-        hard(
-            MASKED,
-            "an accepted token is replaced by one that `allowed` masks",
-            masked
-                .map(|found| found.masked.violations == 1)
-                .ok_or_else(|| "no token of these rows is masked".to_owned()),
-        );
-    }
-    if opened.claimed.cuts() {
-        hard(
-            "outside-claimed-cut",
-            "an accepted token is replaced by one that the claimed cuts leave out (min-p dropped \
-             while speculating)",
-            outside
-                .map(|found| found.outside.violations == 1)
-                .ok_or_else(|| "no token of these rows is left out".to_owned()),
-        );
+    let cut = "an accepted token is replaced by one that the claimed cuts leave out (min-p dropped \
+               while speculating)";
+    let masks = "an accepted token is replaced by one that `allowed` masks";
+    let none = "an accepted token is replaced by one of probability 0";
+    for (check, is_made, words, found, lacks) in [
+        (Check::TargetZero, true, none, zero, "has probability 0"),
+        (Check::Masked, log.has_masks(), masks, masked, "is masked"),
+        (
+            Check::Outside,
+            opened.claimed.cuts(),
+            cut,
+            outside,
+            "is left out",
+        ),
+    ] {
+        let found = found.map(|found| found.of(check).violations == 1);
+        if is_made {
+            let lacks = || format!("no token of these rows {lacks}");
+            hard(check, words, found.ok_or_else(lacks));
+        }
     }
     let stop = stop_tokens(log, settings);
-    for (name, words, outcome) in tampered_rounds(opened, &stop)? {
-        hard(name, words, outcome);
+    for (check, words, outcome) in tampered_rounds(opened, &stop)? {
+        hard(check, words, outcome);
     }
     Ok(results)
 }

@@ -90,11 +90,8 @@ impl Walk<'_> {
         for start in self.first..self.ratios.len() {
             let weight = starts.get(start).copied().unwrap_or(0.0);
             found.rounds += weight;
-            for (sum, reached) in found
-                .reached
-                .iter_mut()
-                .zip(self.reached(start).iter().skip(1))
-            {
+            let reached = self.reached(start);
+            for (sum, reached) in found.reached.iter_mut().zip(reached.iter().skip(1)) {
                 *sum += weight * reached;
             }
             for (accepted, chance) in self.accepted(start).into_iter().enumerate() {
@@ -137,9 +134,8 @@ struct Side {
 }
 
 fn side(texts: &[Text], verifier: ChainRule, drafts: usize, first: usize, end: usize) -> Side {
-    let ratios: Vec<Vec<f64>> = (texts.iter())
-        .map(|text| text.iter().map(|ends| ends[end]).collect())
-        .collect();
+    let ratios = (texts.iter()).map(|text| text.iter().map(|ends| ends[end]).collect());
+    let ratios: Vec<Vec<f64>> = ratios.collect();
     let walks: Vec<Walk<'_>> = (ratios.iter())
         .map(|ratios| Walk {
             verifier,
@@ -173,11 +169,8 @@ fn side(texts: &[Text], verifier: ChainRule, drafts: usize, first: usize, end: u
 
 fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
     // A coin of a greedy draft is 0 or 1.
-    let of = if rule == Rule::ONE_HOT {
-        Rule::TOKEN
-    } else {
-        rule
-    };
+    let is_greedy = rule == Rule::ONE_HOT;
+    let of = if is_greedy { Rule::TOKEN } else { rule };
     of.to_string().parse().map_err(|_| {
         AuditError::Log(format!(
             "⟨counters⟩: what {rule} accepts does not follow from a text and its rows alone; name \
@@ -225,19 +218,13 @@ fn texts_of(log: &Log, settings: &Settings) -> Result<Vec<Text>, AuditError> {
         };
         let text = |at: usize| opened.requests.text.get(at);
         let place = |at: usize| records.get(at).and_then(|record| record.position);
-        match (
-            before.filter(|at| text(*at) == text(index)),
-            texts.last_mut(),
-        ) {
+        let own = before.filter(|at| text(*at) == text(index));
+        match (own, texts.last_mut()) {
             (Some(at), Some(open)) => {
                 if at + 1 != index || !follows(place(at), place(index)) {
-                    return Err(refused_at(
-                        log,
-                        index,
-                        "does not follow the token before it: counters are of whole texts; log a \
-                         row for each token, one text after the other"
-                            .to_owned(),
-                    ));
+                    let words = "does not follow the token before it: counters are of whole texts; \
+                                 log a row for each token, one text after the other";
+                    return Err(refused_at(log, index, words.to_owned()));
                 }
                 open.push(ratio);
             }
@@ -365,25 +352,21 @@ pub fn audit_counts(
 }
 
 fn cannot_tell(counts: &Counts, same: bool, shorter: bool, testable: bool) -> Vec<String> {
-    let mut all = vec![
-        "whether what comes out follows p: the target law above says that, of the log's tokens"
-            .to_owned(),
-        "which drafts were accepted: too many at one place and too few at another add up to the \
-         right number"
-            .to_owned(),
-    ];
-    all.push(match same {
+    let outputs =
+        "whether what comes out follows p: the target law above says that, of the log's tokens";
+    let which = "which drafts were accepted: too many at one place and too few at another add up \
+                 to the right number";
+    let whose = match same {
         true => {
             "whose rounds these are: accepted drafts and rounds add up to the log's tokens, and are \
              taken for those of its texts"
-                .to_owned()
         }
         false => {
             "whether the server's texts are like the log's: accepted drafts and rounds do not add \
              up to its tokens, so that differences between texts are in the interval"
-                .to_owned()
         }
-    });
+    };
+    let mut all = [outputs, which, whose].map(str::to_owned).to_vec();
     if shorter {
         all.push(format!(
             "whether too few drafts were accepted: {} drafted tokens in {} rounds are fewer than {} \
@@ -448,14 +431,10 @@ mod tests {
             };
             assert!((mean(&|_| 1.0) - 1.0).abs() < 1e-12);
             let found = walk.means();
-            assert!(
-                (found.rounds - mean(&|way| way[1])).abs() < 1e-12,
-                "{drafts}"
-            );
-            assert!(
-                (found.accepted - mean(&|way| way[2])).abs() < 1e-12,
-                "{drafts}"
-            );
+            for (at, found) in [(1, found.rounds), (2, found.accepted)] {
+                let mean = mean(&|way| way[at]);
+                assert!((found - mean).abs() < 1e-12, "{drafts}");
+            }
             let rate = 0.8;
             let off = |way: &[f64; 3]| way[2] - rate * way[1];
             let center = mean(&off);

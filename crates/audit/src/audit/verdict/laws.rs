@@ -3,16 +3,15 @@
 use crate::audit::data::Settings;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
 use crate::audit::evidence::rows::{Pair, Reader, orders_of};
-use crate::audit::evidence::steps::{Happened, Step, follows};
+use crate::audit::evidence::steps::{Checks, Happened, Step, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
 use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
-use crate::audit::suspects::step::{Changes, Here, Noise, Past};
+use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
-use crate::audit::verdict::checks::RowChecks;
 use crate::audit::verdict::notes::drafted_nowhere;
 use crate::audit::verdict::opened::Opened;
 use crate::audit::{AuditError, refused_at};
@@ -127,14 +126,14 @@ impl Evidence {
 }
 
 /// What a log shows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     pub families: Families,
     pub tally: Tally,
     pub sequence: Sequence,
     /// By token: ln of the capital of "it never comes"; none of tokens that came.
     pub never: Vec<f64>,
-    pub checks: RowChecks,
+    pub checks: Checks,
     /// Sum of total variations between p and a lossy rule's output, and how many.
     pub lossy: (f64, u64),
     /// In the order of positions.
@@ -255,11 +254,10 @@ impl<'a> Course<'a> {
             let step = self.opened.steps.at.get(index).and_then(Option::as_ref);
             step.is_some_and(|step| step.accepted)
         });
-        let is_listed = |place: usize| !(pair.rest && place + 1 == pair.p.len());
+        let is_listed = |place: usize| !pair.is_rest(place);
         let placed = |seen: &Map<u32, u32>| -> Vec<(usize, u32)> {
-            let all = seen
-                .iter()
-                .map(|(token, count)| (pair.place(*token), *count));
+            let all = seen.iter();
+            let all = all.map(|(token, count)| (pair.place(*token), *count));
             all.filter(|(place, _)| is_listed(*place)).collect()
         };
         let last = |n: usize| {
@@ -290,21 +288,14 @@ impl<'a> Course<'a> {
                 banned.dedup();
             }
         }
-        let late = |own: &Map<u32, u32>, came: &dyn Fn(u32, u32) -> bool| {
+        let late = |own: &Map<u32, u32>| {
             let own = own.iter().map(|(token, count)| {
-                let place = pair.place(*token);
-                (place, *count, came(*token, *count))
+                let came_otherwise = counted.all.get(token) > Some(count);
+                (pair.place(*token), *count, came_otherwise)
             });
             own.filter(|(place, ..)| is_listed(*place)).collect()
         };
-        past.late = [
-            late(&last(depth), &|token, count| {
-                counted.all.get(&token) > Some(&count)
-            }),
-            late(&counted.kept, &|token, count| {
-                counted.all.get(&token) > Some(&count)
-            }),
-        ];
+        past.late = [late(&last(depth)), late(&counted.kept)];
         past
     }
 
@@ -331,12 +322,7 @@ impl<'a> Course<'a> {
                 tokens.push(pair.place(step.output));
             }
         }
-        for places in &mut of_texts {
-            places.retain(|place| !(pair.rest && place + 1 == pair.p.len()));
-            places.sort_unstable();
-            places.dedup();
-        }
-        [own, of_texts]
+        [own, of_texts.map(|places| pair.listed_once(places))]
     }
 }
 
@@ -358,7 +344,6 @@ pub(crate) struct Asked<'a> {
     opened: &'a Opened<'a>,
     noise: Noise,
     noises: bool,
-    shares: bool,
     families: Families,
 }
 
@@ -376,22 +361,16 @@ impl Found {
 
 impl<'a> Asked<'a> {
     pub(crate) fn new(opened: &'a Opened<'a>, settings: &Settings, families: Families) -> Self {
-        let own = matches!(
-            opened.log.metadata().rows_from,
-            Some(RowsFrom::EngineRaw | RowsFrom::EngineProcessed)
-        );
-        let sigma = settings
-            .noise
-            .unwrap_or(if own { 0.0 } else { Settings::NOISE });
+        let (from, said) = (opened.log.metadata().rows_from, settings.noise);
+        let own = matches!(from, Some(RowsFrom::EngineRaw | RowsFrom::EngineProcessed));
+        let noise = Noise {
+            sigma: said.unwrap_or(if own { 0.0 } else { Settings::NOISE }),
+            stated: said.is_some() || from == Some(RowsFrom::Scoring),
+        };
         Self {
             opened,
-            noise: Noise {
-                sigma,
-                stated: settings.noise.is_some()
-                    || opened.log.metadata().rows_from == Some(RowsFrom::Scoring),
-            },
+            noise,
             noises: settings.noise.is_none() && !own,
-            shares: opened.requests.averaged() > 0,
             families,
         }
     }
@@ -399,12 +378,8 @@ impl<'a> Asked<'a> {
     /// All suspects of what a log claims.
     fn families(opened: &Opened<'_>) -> Families {
         let claimed = &opened.claimed;
-        let cuts = [
-            claimed.top_k.is_some(),
-            claimed.top_p.is_some(),
-            claimed.min_p.is_some(),
-        ];
-        let cuts = cuts.into_iter().filter(|is| *is).count();
+        let shares = [claimed.top_p, claimed.min_p].into_iter().flatten();
+        let cuts = shares.count() + usize::from(claimed.top_k.is_some());
         let orders = orders_of(claimed).len();
         Families::of(opened.rule, cuts, orders, opened.steps.siblings)
     }
@@ -422,17 +397,11 @@ impl<'a> Asked<'a> {
         let log = self.opened.log;
         let mut found = Found {
             tally: Tally::new(&self.families),
-            families: Families::default(),
-            sequence: Sequence::default(),
-            never: Vec::new(),
-            checks: RowChecks::default(),
-            lossy: (0.0, 0),
-            surprises: Vec::new(),
-            looked: 0,
             noise: self.noise,
             noises: self.noises,
-            shares: self.shares,
+            shares: self.opened.requests.averaged() > 0,
             alone: self.opened.requests.alone(),
+            ..Found::default()
         };
         let mut came = BTreeSet::new();
         let fold = |_, part: Part| {
@@ -541,20 +510,14 @@ impl<'a> Asked<'a> {
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
-            has_before = if index == first {
-                has_before
-            } else {
+            has_before = if index > first {
                 is_next(index)
+            } else {
+                has_before
             };
-            let rows = {
-                let q = if before.lacks_draft {
-                    &[][..]
-                } else {
-                    &before.q
-                };
-                let known = has_before && before.p.len() == pair.p.len() && !pair.rest;
-                known.then_some([before.p.as_slice(), q])
-            };
+            let q: &[f64] = if before.lacks_draft { &[] } else { &before.q };
+            let known = has_before && before.p.len() == pair.p.len() && !pair.rest;
+            let rows = known.then_some([before.p.as_slice(), q]);
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
             std::mem::swap(&mut before, &mut pair);
         }
@@ -600,24 +563,30 @@ impl<'a> Asked<'a> {
             part.lossy.1 += 1;
         }
         let past = course.past(index, pair, depth, &mut part.counted);
-        let here = Here::new(
-            (opened.rule, &opened.claimed, self.noise),
-            [&pair.p, &pair.q].map(|row| View::new(row, pair.rest)),
-            (&pair.whole, pair.least, &pair.logits),
-            [opened.reach_at(index), opened.stands_at(index)],
-            (
-                &step.drafts,
-                [opened.steps.siblings, opened.steps.by_output],
-                step.accepted,
-                step.output,
-            ),
-            (
-                is_outside,
-                before,
-                &past,
-                (!came[0].is_empty() && !pair.rest).then_some(came),
-            ),
-        );
+        let here = Here {
+            rule: opened.rule,
+            claimed: &opened.claimed,
+            noise: self.noise,
+            p: View::new(&pair.p, pair.rest),
+            q: View::new(&pair.q, pair.rest),
+            whole: &pair.whole,
+            least: pair.least,
+            logits: &pair.logits,
+            reach: opened.reach_at(index),
+            stands: opened.stands_at(index),
+            drafts: &step.drafts,
+            siblings: opened.steps.siblings,
+            by_output: opened.steps.by_output,
+            kept: step.accepted,
+            output: step.output,
+            outside: is_outside,
+            before,
+            past: &past,
+            came: (!came[0].is_empty() && !pair.rest).then_some(came),
+            known: Known::default(),
+            made: Made::default(),
+        };
+        let here = here.settle();
         let at = course.at(index);
         self.count(&here, part);
         let mut groups: Vec<Group> = Vec::new();
@@ -757,15 +726,9 @@ impl<'a> Asked<'a> {
             fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
         }
         if self.noises {
-            fact.noise = NOISES
-                .iter()
-                .map(|sigma| {
-                    here.noisy(*sigma)
-                        .iter()
-                        .map(|ratio| ratio.max(1e-12).ln())
-                        .sum()
-                })
-                .collect();
+            let log = |ratio: f64| ratio.max(1e-12).ln();
+            let logs = NOISES.map(|sigma| here.noisy(sigma).map(log).iter().sum());
+            fact.noise = logs.to_vec();
         }
         fact
     }
@@ -776,7 +739,7 @@ impl<'a> Asked<'a> {
 struct Part {
     positions: usize,
     tally: Tally,
-    checks: RowChecks,
+    checks: Checks,
     lossy: (f64, u64),
     surprises: Vec<surprise::Told>,
     facts: Vec<Fact>,

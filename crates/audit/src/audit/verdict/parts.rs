@@ -1,17 +1,12 @@
 //! What parts and checks of records say together, and how many positions would tell.
 
-use crate::audit::data::{AuditReport, Conclusion, PartReport};
+use crate::audit::data::{AuditReport, Conclusion};
 use crate::audit::evidence::book::Part;
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 
 /// The normal quantile of a power of 99%.
 const POWER: f64 = 2.326_347_874_040_841;
-
-fn verdict_of(report: &AuditReport, part: Part) -> Outcome {
-    let found = report.parts.iter().find(|one| one.part == part.name());
-    found.map_or(Outcome::NotTestable, |one| one.verdict)
-}
 
 /// Concludes from what parts and checks of records say together.
 pub(crate) fn conclude(report: &mut AuditReport, rule: Rule, exclude: f64) {
@@ -21,17 +16,19 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule, exclude: f64) {
             .any(|check| check.violations > 0)
     };
     let any_check = report.hard_checks.iter().any(|check| check.violations > 0);
-    let any_part = report.parts.iter().any(PartReport::is_refuted);
-    let off = verdict_of(report, Part::TargetLaw) == Outcome::Refuted && report.fits.is_none();
-    let lossy = off || broken(&["target-zero", "text-after-its-end"]);
-    // What was tested has to have been able to fail.
-    let tested = report
+    let mut refuted = report
         .parts
         .iter()
-        .filter(|one| one.verdict != Outcome::NotTestable);
-    let largest = tested
-        .map(|one| one.smallest_tv_excluded.unwrap_or(1.0))
-        .fold(f64::NEG_INFINITY, f64::max);
+        .filter(|one| one.is_refuted())
+        .peekable();
+    let any_part = refuted.peek().is_some();
+    let off = refuted.any(|one| one.part == Part::TargetLaw.name()) && report.fits.is_none();
+    let lossy = off || broken(&["target-zero", "text-after-its-end"]);
+    // What was tested has to have been able to fail.
+    let tested = report.parts.iter();
+    let tested = tested.filter(|one| one.verdict != Outcome::NotTestable);
+    let least = tested.map(|one| one.smallest_tv_excluded.unwrap_or(1.0));
+    let largest = least.fold(f64::NEG_INFINITY, f64::max);
     report.conclusion = if lossy && rule.is_lossless() {
         Conclusion::Lossy
     } else if any_part || any_check {
@@ -72,8 +69,7 @@ mod tests {
     use super::*;
     use crate::audit::audit_records;
     use crate::audit::data::Settings;
-    use crate::audit::evidence::steps::Steps;
-    use crate::audit::verdict::checks::RowChecks;
+    use crate::audit::evidence::steps::Checks;
     use crate::audit::verdict::records::tests::named;
 
     /// The root of n m - z sqrt(n v) = wanted, rounded up.
@@ -90,10 +86,8 @@ mod tests {
             let spread = f64::sqrt(square - mean * mean);
             let enough = |n: f64| n * mean - 2.326_347_874_040_841 * spread * n.sqrt() >= wanted;
             let n = positions_for(mean, square, wanted).unwrap() as f64;
-            assert!(
-                enough(n) && !enough(n - 1.0),
-                "{mean} {square} {wanted}: {n}"
-            );
+            let is_least = enough(n) && !enough(n - 1.0);
+            assert!(is_least, "{mean} {square} {wanted}: {n}");
         }
         // Less spread than none is rounding, and no growth takes for ever.
         assert_eq!(positions_for(0.5, 0.2499, 8.0), Some(16));
@@ -110,7 +104,7 @@ mod tests {
         for (part, verdict) in report.parts.iter_mut().zip(verdicts) {
             part.verdict = verdict;
         }
-        report.hard_checks = RowChecks::default().list(&Steps::default(), true);
+        report.hard_checks = Checks::default().list(true);
         for check in &mut report.hard_checks {
             check.violations = u64::from(Some(check.name.as_str()) == broken);
         }
@@ -151,25 +145,19 @@ mod tests {
             let tested = report.parts.iter_mut().filter(|one| one.verdict == C);
             tested.for_each(|one| one.smallest_tv_excluded = Some(0.04));
             conclude(&mut report, rule, 0.05);
-            assert_eq!(
-                report.conclusion, expected,
-                "{rule} {verdicts:?} {broken:?}"
-            );
+            let case = (rule, verdicts, broken);
+            assert_eq!(report.conclusion, expected, "{case:?}");
             let fine = !verdicts.contains(&R) && broken.is_none();
-            assert_eq!(report.ok, fine, "{rule} {verdicts:?} {broken:?}");
+            assert_eq!(report.ok, fine, "{case:?}");
         }
         // What is excluded has to be below what is asked for.
         let mut report = report([C; 4], None);
-        report
-            .parts
-            .iter_mut()
-            .for_each(|one| one.smallest_tv_excluded = Some(0.06));
+        for part in &mut report.parts {
+            part.smallest_tv_excluded = Some(0.06);
+        }
         conclude(&mut report, token, 0.05);
         assert_eq!((report.conclusion, report.ok), (Undecided, true));
-        assert!(
-            report.open.iter().any(|one| one.contains("0.06")),
-            "{:?}",
-            report.open
-        );
+        let open = &report.open;
+        assert!(open.iter().any(|one| one.contains("0.06")), "{open:?}");
     }
 }

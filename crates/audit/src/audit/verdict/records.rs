@@ -5,8 +5,7 @@ use super::notes::of_requests;
 use super::parts::conclude;
 use crate::audit::AuditError;
 use crate::audit::data::{AuditReport, HardCheck, PartReport, Settings};
-use crate::audit::evidence::bets::KEPT;
-use crate::audit::evidence::book::{Book, Component, Part, Tally};
+use crate::audit::evidence::book::{Book, Part, Tally};
 use crate::audit::evidence::requests::{Place, Requests, repeated};
 use crate::audit::evidence::steps::Count;
 use crate::audit::model::rule::Rule;
@@ -112,13 +111,9 @@ impl Line<'_> {
             "1" => Ok(true),
             other => Err(format!("accepted is {other:?}; it is 0 or 1")),
         })?;
-        let draft = match (
-            self.share("p")?,
-            self.share("q")?,
-            accepted,
-            self.share("u_q")?,
-        ) {
-            (Some(p), Some(q), Some(accepted), Some(u_q)) => {
+        let shares = (self.share("p")?, self.share("q")?, self.share("u_q")?);
+        let draft = match (shares, accepted) {
+            ((Some(p), Some(q), Some(u_q)), Some(accepted)) => {
                 let end = u_q + q;
                 if end > 1.0 + 1e-6 {
                     return Err(format!(
@@ -132,7 +127,7 @@ impl Line<'_> {
                     u_q,
                 })
             }
-            (None, None, None, None) => None,
+            ((None, None, None), None) => None,
             _ => {
                 let message = "p, q, accepted and u_q are all there, or all empty where nothing \
                                was drafted";
@@ -214,145 +209,21 @@ impl Records {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    /// The density 1/w on [0, w), and a little everywhere.
-    Head(f64),
-    /// The same on [1-w, 1].
-    Tail(f64),
-    /// Keeps with this times the rule's probability, at most 1.
-    Lenient(f64),
-    /// Keeps with p(x).
-    Exact,
-    /// A score with its mean.
-    Score,
-}
-
-/// Words of a bet, its weight beside the others of its part, and its kind.
-type Listed = (&'static str, &'static str, f64, Kind);
-
-/// Lists what is bet on in a part.
-fn listed(part: Part, rule: Rule) -> Vec<Listed> {
-    if part == Part::Acceptance {
-        let lenient = "drafts are kept with 1/0.9 of the rule's probability";
-        let exact = "drafts are kept with p(x), as exact-match does, which loses nothing";
-        let score = "drafts are kept too often, or too seldom";
-        let every = "nearly every draft is kept";
-        let mut all = vec![
-            ("lenient-acceptance", lenient, 3.0, Kind::Lenient(0.9)),
-            ("accepts-everything", every, 2.0, Kind::Lenient(1e-3)),
-            ("exact-match", exact, 3.0, Kind::Exact),
-            ("accepted", score, 2.0, Kind::Score),
-        ];
-        all.retain(|(.., kind)| rule == Rule::TOKEN || !matches!(kind, Kind::Exact));
-        return all;
-    }
-    let head = "tokens stand too far up in the order of their probabilities: argmax, top-k, or a \
-                temperature that is too low";
-    let tail = "tokens stand too far down in the order of their probabilities: a temperature \
-                that is too high, or a cut that is missing";
-    let rank = "tokens are likelier, or less likely, than draws";
-    let heads = [0.02, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95].map(|w| {
-        let weight = if w == 0.1 { 2.0 } else { 1.0 };
-        ("too-likely", head, weight, Kind::Head(w))
-    });
-    let tails = [0.05, 0.2, 0.5].map(|w| ("too-unlikely", tail, 0.7, Kind::Tail(w)));
-    let score = ("rank", rank, 2.0, Kind::Score);
-    heads.into_iter().chain(tails).chain([score]).collect()
-}
-
-/// Bets on the numbers of records.
-struct Bets {
-    book: Book,
-    /// By component.
-    kinds: Vec<Kind>,
-}
-
-impl Bets {
-    fn new(rule: Rule, tolerance: f64) -> Self {
-        let (mut book, mut kinds) = (Book::new(tolerance), Vec::new());
-        for part in Part::ALL {
-            let all = listed(part, rule);
-            let total: f64 = all.iter().map(|(.., weight, _)| weight).sum();
-            for (name, words, weight, kind) in all {
-                let is_score = matches!(kind, Kind::Score);
-                kinds.push(kind);
-                book.push(Component {
-                    part,
-                    name,
-                    words,
-                    cure: "log rows to tell bugs apart",
-                    weight: weight / total,
-                    is_bug: part == Part::Acceptance && !is_score,
-                    is_score,
-                    first: 0,
-                });
-            }
-        }
-        Self { book, kinds }
-    }
-
-    fn of(&self, part: Part) -> impl Iterator<Item = (&Component, Kind)> {
-        let all = self.book.components.iter().zip(self.kinds.iter().copied());
-        all.filter(move |(one, _)| one.part == part)
-    }
-
-    /// A number that is uniform in [0, 1], or known to lie evenly in an interval.
-    fn uniform(&self, part: Part, tally: &mut Tally, from: f64, width: f64) {
-        let to = from + width;
-        for (one, kind) in self.of(part) {
-            let (w, inside) = match kind {
-                Kind::Score => {
-                    let middle = (0.5 * (from + to)).min(1.0);
-                    self.book.score(tally, one, middle, 0.5);
-                    continue;
-                }
-                Kind::Head(w) if width > 0.0 => (w, (to.min(w) - from).max(0.0) / width),
-                Kind::Tail(w) if width > 0.0 => (w, (to - from.max(1.0 - w)).max(0.0) / width),
-                Kind::Head(w) => (w, f64::from(u8::from(from < w))),
-                Kind::Tail(w) => (w, f64::from(u8::from(from >= 1.0 - w))),
-                Kind::Lenient(_) | Kind::Exact => continue,
-            };
-            let gain = (1.0 - KEPT) * (inside / w - 1.0);
-            self.book.play(tally, one, gain, (1.0 - KEPT) / w);
-        }
-    }
-
-    /// A draft that is kept with a probability under the rule.
-    fn kept(&self, tally: &mut Tally, keep: f64, p: f64, accepted: bool) {
-        for (one, kind) in self.of(Part::Acceptance) {
-            let wrong = match kind {
-                Kind::Lenient(factor) => (keep / factor).min(1.0),
-                Kind::Exact => p,
-                _ => {
-                    let hit = f64::from(u8::from(accepted));
-                    self.book.score(tally, one, hit, keep);
-                    continue;
-                }
-            };
-            let laws = [&[keep, 1.0 - keep][..], &[wrong, 1.0 - wrong]];
-            self.book.against(tally, one, laws, usize::from(!accepted));
-        }
-    }
-
+impl Book {
     /// All bets on a record.
     fn look(&self, rule: Rule, record: &Record, tally: &mut Tally) {
         let is_text = rule == Rule::TEXT;
         if let Some(draft) = record.draft.filter(|_| !is_text) {
-            if rule.drafts() != Drafts::Any {
-                tally.steps[0] += 1;
-            }
+            tally.steps[0] += u64::from(rule.drafts() != Drafts::Any);
             match rule.drafts() {
                 Drafts::Any => {}
                 Drafts::Likeliest => {
                     let hit = f64::from(u8::from(draft.u_q <= 0.0));
-                    for one in self.book.of(Part::DraftLaw).filter(|one| one.is_score) {
-                        self.book.score(tally, one, hit, 1.0);
+                    for one in self.of(Part::DraftLaw).filter(|one| one.is_score()) {
+                        self.score(tally, one, hit, 1.0);
                     }
                 }
-                Drafts::Drawn(_) => {
-                    self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q);
-                }
+                Drafts::Drawn(_) => self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q),
             }
             let keep = if !rule.tests_drafts() {
                 (draft.p / rule.over()).min(1.0)
@@ -453,19 +324,19 @@ pub fn audit_records(
         seed: record.seed,
     });
     let requests = Requests::new(places, settings.seeds);
-    let bets = Bets::new(rule, tolerance);
+    let book = Book::new(rule, tolerance);
     let mut units = Map::<usize, Tally>::new();
     // Ranks that were drawn by themselves are hardly ever equal to three places.
     let mut ranks = vec![Vec::new(); requests.texts()];
     for (index, (record, text)) in all.iter().zip(&requests.text).enumerate() {
-        let tally = units.at_or(requests.unit_at(index), || Tally::new(&bets.book));
-        bets.look(rule, record, tally);
+        let tally = units.at_or(requests.unit_at(index), || Tally::new(book.logs));
+        book.look(rule, record, tally);
         let bits = record.u_p.to_bits();
         if let Some(ranks) = ranks.get_mut(*text) {
             ranks.push(((bits ^ (bits >> 32)) as u32, 1e-3f64.ln()));
         }
     }
-    let settled = requests.settle(bets.book.logs, None, &units);
+    let settled = requests.settle(book.logs, &units);
     let untestable = |part: Part, limit: Option<f64>| {
         let steps = settled.total.steps[part.index()];
         let reason = match part {
@@ -485,8 +356,7 @@ pub fn audit_records(
         };
         Some(reason)
     };
-    let none = Map::new();
-    let verdict = |one| part(&bets.book, one, &settled, &none, alpha, &untestable);
+    let verdict = |one| part(&book, one, &settled, alpha, &untestable);
     let mut parts: Vec<PartReport> = Part::ALL.map(verdict).into();
     if rule == Rule::TEXT {
         parts.retain(|one| one.part == Part::TargetLaw.name());
@@ -551,10 +421,11 @@ pub(crate) mod tests {
     }
 
     /// A record of a draft, or of a token without one.
-    fn of(draft: Option<DraftRecord>) -> Record {
+    fn of(draft: Option<DraftRecord>, u_p: f64, u_c: Option<f64>) -> Record {
         Record {
             draft,
-            u_p: 0.5,
+            u_p,
+            u_c,
             ..Record::default()
         }
     }
@@ -564,22 +435,27 @@ pub(crate) mod tests {
     }
 
     /// Bets without a tolerance, and a tally of them after what `play` does.
-    fn after(rule: Rule, tolerance: f64, play: impl Fn(&Bets, &mut Tally)) -> (Bets, Tally) {
-        let bets = Bets::new(rule, tolerance);
-        let mut tally = Tally::new(&bets.book);
-        play(&bets, &mut tally);
-        (bets, tally)
+    fn after(rule: Rule, tolerance: f64, play: impl Fn(&Book, &mut Tally)) -> (Book, Tally) {
+        let book = Book::new(rule, tolerance);
+        let mut tally = Tally::new(book.logs);
+        play(&book, &mut tally);
+        (book, tally)
+    }
+
+    /// The same after one draft that lies there.
+    fn on_drafts(from: f64, width: f64, tolerance: f64) -> (Book, Tally) {
+        after(Rule::TOKEN, tolerance, |book, tally| {
+            book.uniform(Part::DraftLaw, tally, from, width);
+        })
     }
 
     #[test]
     fn bets_on_intervals_are_fair() {
         // q = (.5, .3, .2) in its order: intervals [0, .5), [.5, .8), [.8, 1).
         let cells = [(0.0, 0.5), (0.5, 0.3), (0.8, 0.2)];
-        let mut mean = vec![0.0; Bets::new(Rule::TOKEN, 0.0).book.logs];
+        let mut mean = vec![0.0; Book::new(Rule::TOKEN, 0.0).logs];
         for (from, width) in cells {
-            let (_, tally) = after(Rule::TOKEN, 0.0, |bets, tally| {
-                bets.uniform(Part::DraftLaw, tally, from, width);
-            });
+            let (_, tally) = on_drafts(from, width, 0.0);
             for (mean, log) in mean.iter_mut().zip(&tally.logs) {
                 *mean += width * log.exp();
             }
@@ -633,15 +509,11 @@ pub(crate) mod tests {
             (0.7999, 0.0),
         ] {
             for tolerance in [0.0, 0.01] {
-                let (bets, tally) = after(Rule::TOKEN, tolerance, |bets, tally| {
-                    bets.uniform(Part::DraftLaw, tally, from, width);
-                });
-                let found = bets.book.log_capital(Part::DraftLaw, &tally);
+                let (book, tally) = on_drafts(from, width, tolerance);
+                let found = book.log_capital(Part::DraftLaw, &tally);
                 let expected = on_interval(from, width, tolerance).ln() - 1e-9;
-                assert!(
-                    (found - expected).abs() < 1e-12,
-                    "{from} {width}: {found} {expected}"
-                );
+                let case = (from, width, found, expected);
+                assert!((found - expected).abs() < 1e-12, "{case:?}");
             }
         }
     }
@@ -650,26 +522,13 @@ pub(crate) mod tests {
     #[test]
     fn e_values_of_one_record() {
         let draft = drafted(0.3, 0.25, false, 0.05);
-        let record = Record {
-            draft: Some(draft),
-            u_p: 0.97,
-            u_c: Some(0.01),
-            ..Record::default()
-        };
-        let settings = Settings {
-            tolerance: 0.0,
-            alpha: 0.25,
-            ..Settings::new(Rule::TOKEN)
-        };
         let audit = |records: Vec<Record>, rule: Rule| {
-            let records = named(records);
-            let settings = Settings {
-                rule,
-                ..settings.clone()
-            };
-            audit_records(&records, &settings, "").unwrap()
+            let mut settings = Settings::new(rule);
+            settings.tolerance = 0.0;
+            settings.alpha = 0.25;
+            audit_records(&named(records), &settings, "").unwrap()
         };
-        let report = audit(vec![record], Rule::TOKEN);
+        let report = audit(vec![of(Some(draft), 0.97, Some(0.01))], Rule::TOKEN);
         // The draft has u_q from 0.05 to 0.3, its correction 0.01, and the output 0.97.
         for (part, from, width) in [(0, 0.05, 0.25), (2, 0.01, 0.0), (3, 0.97, 0.0)] {
             let e = on_interval(from, width, 0.0);
@@ -692,18 +551,9 @@ pub(crate) mod tests {
             ..draft
         };
         let records = vec![
-            Record {
-                u_c: None,
-                ..record
-            },
-            Record {
-                draft: Some(kept),
-                ..record
-            },
-            Record {
-                draft: None,
-                ..record
-            },
+            of(Some(draft), 0.97, None),
+            of(Some(kept), 0.97, Some(0.01)),
+            of(None, 0.97, Some(0.01)),
         ];
         let report = audit(records.clone(), Rule::TOKEN);
         assert_eq!(steps(&report), [2, 2, 1, 3]);
@@ -722,17 +572,14 @@ pub(crate) mod tests {
     #[test]
     fn rules_keep_drafts_as_often_as_they_say() {
         let e_value = |rule: Rule, p: f64, q: f64| {
-            let records = named(vec![of(Some(drafted(p, q, true, 0.0)))]);
-            let settings = Settings {
-                tolerance: 0.0,
-                ..Settings::new(rule)
-            };
-            let report = audit_records(&records, &settings, "").unwrap();
-            report.parts[1].e_value
+            let records = named(vec![of(Some(drafted(p, q, true, 0.0)), 0.5, None)]);
+            let mut settings = Settings::new(rule);
+            settings.tolerance = 0.0;
+            audit_records(&records, &settings, "").unwrap().parts[1].e_value
         };
         let bets = |rule: Rule, keep: f64, p: f64| {
-            let (bets, tally) = after(rule, 0.0, |bets, tally| bets.kept(tally, keep, p, true));
-            bets.book.log_capital(Part::Acceptance, &tally).exp()
+            let (book, tally) = after(rule, 0.0, |book, tally| book.kept(tally, keep, p, true));
+            book.log_capital(Part::Acceptance, &tally).exp()
         };
         for (rule, p, q, keep) in [
             (Rule::TOKEN, 0.2, 0.5, 0.4),
@@ -746,10 +593,8 @@ pub(crate) mod tests {
             (Rule::threshold(0.5).unwrap(), 0.7, 0.5, 1.0),
         ] {
             let (found, expected) = (e_value(rule, p, q), bets(rule, keep, p));
-            assert!(
-                (found / expected - 1.0).abs() < 1e-12,
-                "{rule} {p} {q}: {found} {expected}"
-            );
+            let case = (rule, p, q, found, expected);
+            assert!((found / expected - 1.0).abs() < 1e-12, "{case:?}");
         }
     }
 
@@ -760,33 +605,17 @@ pub(crate) mod tests {
                     1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.000001,0,4\n";
         let records = read(text).unwrap();
         assert_eq!(records.name, "r.csv");
-        let draft = drafted(0.25, 0.5, true, 0.125);
         let first = Record {
             prompt: Some(-3),
             depth: Some(1),
-            seed: None,
-            draft: Some(draft),
-            u_p: 0.5,
-            u_c: None,
+            ..of(Some(drafted(0.25, 0.5, true, 0.125)), 0.5, None)
         };
-        let second = Record {
-            u_p: 1.0,
-            u_c: Some(0.75),
-            ..Record::default()
-        };
+        let second = of(None, 1.0, Some(0.75));
+        // As much above 1 as is taken for rounding, and no more.
         let third = Record {
             prompt: Some(4),
             depth: Some(2),
-            seed: None,
-            draft: Some(DraftRecord {
-                p: 0.0,
-                q: 1.0,
-                accepted: false,
-                // As much above 1 as is taken for rounding, and no more.
-                u_q: 1e-6,
-            }),
-            u_p: 0.0,
-            u_c: Some(0.0),
+            ..of(Some(drafted(0.0, 1.0, false, 1e-6)), 0.0, Some(0.0))
         };
         assert_eq!(records.records, [first, second, third]);
     }
@@ -795,14 +624,14 @@ pub(crate) mod tests {
     #[test]
     fn capital_begins_at_one() {
         for rule in [Rule::TOKEN, Rule::ONE_HOT] {
-            let (bets, tally) = after(rule, 0.0, |_, _| {});
+            let (book, tally) = after(rule, 0.0, |_, _| {});
             for part in Part::ALL {
-                let log = bets.book.log_capital(part, &tally);
-                let mut weights = bets.book.of(part).map(|one| one.weight);
+                let log = book.log_capital(part, &tally);
+                let mut weights = book.of(part).map(|one| one.weight);
                 let is_fine = weights.all(|weight| weight > 0.0 && weight < 1.0);
                 assert!(log.abs() < 1e-14 && is_fine, "{rule} {part:?}");
             }
-            let mut names = bets.book.of(Part::Acceptance).map(|one| one.name);
+            let mut names = book.of(Part::Acceptance).map(|one| one.name);
             assert_eq!(names.any(|name| name == "exact-match"), rule == Rule::TOKEN);
         }
     }
@@ -814,14 +643,14 @@ pub(crate) mod tests {
         for (keep, p) in [(0.4, 0.3), (0.9, 0.45), (0.05, 0.01)] {
             for tolerance in [0.0, 1e-3] {
                 let of = |accepted| {
-                    after(Rule::TOKEN, tolerance, |bets, tally| {
-                        bets.kept(tally, keep, p, accepted);
+                    after(Rule::TOKEN, tolerance, |book, tally| {
+                        book.kept(tally, keep, p, accepted);
                     })
                 };
-                let ((bets, kept), (_, refused)) = (of(true), of(false));
-                for one in bets.book.of(Part::Acceptance) {
+                let ((book, kept), (_, refused)) = (of(true), of(false));
+                for one in book.of(Part::Acceptance) {
                     let [kept, refused] =
-                        [&kept, &refused].map(|tally| bets.book.log_of(one, tally).exp());
+                        [&kept, &refused].map(|tally| book.log_of(one, tally).exp());
                     for chance in [keep - tolerance, keep, keep + tolerance] {
                         let mean = chance * kept + (1.0 - chance) * refused;
                         if chance <= 1.0 {
@@ -853,27 +682,26 @@ pub(crate) mod tests {
         let rejected = drafted(0.25, 0.5, false, 0.0);
         let refused = DraftRecord { p: 0.0, ..rejected };
         // By its depth and what was made of the draft; behind a bar another text begins.
-        let record = |prompt: i64, word: &str| Record {
-            prompt: Some(prompt),
-            depth: Some(word[..1].parse().unwrap()),
-            ..of(match &word[1..] {
+        let record = |prompt: i64, word: &str| {
+            let draft = match &word[1..] {
                 "kept" => Some(kept),
                 "rejected" => Some(rejected),
                 "impossible" => Some(DraftRecord { p: 0.0, ..kept }),
                 "refused" => Some(refused),
                 "undrafted" => Some(DraftRecord { q: 0.0, ..rejected }),
                 _ => None,
-            })
+            };
+            Record {
+                prompt: Some(prompt),
+                depth: Some(word[..1].parse().unwrap()),
+                ..of(draft, 0.5, None)
+            }
         };
         let (token, none, first) = (Rule::TOKEN, (0, None), (1, Some(1)));
+        let impossible = "0refused 0impossible 0impossible";
         for (rule, words, rounds, expected) in [
             (token, "0kept 1kept 2rejected 0rejected 0", 3, [none; 3]),
-            (
-                token,
-                "0refused 0impossible 0impossible",
-                3,
-                [(2, Some(1)), none, none],
-            ),
+            (token, impossible, 3, [(2, Some(1)), none, none]),
             (token, "0rejected 0undrafted", 2, [none, first, none]),
             // Exact match says nothing of drafts.
             (Rule::EXACT_MATCH, "0rejected 0undrafted", 2, [none; 3]),
@@ -895,7 +723,7 @@ pub(crate) mod tests {
         }
         // A draft of probability 0 is refused by every rule: that it was says nothing.
         for rule in [token, Rule::ONE_HOT, Rule::threshold(0.5).unwrap()] {
-            let one = named(vec![of(Some(refused))]);
+            let one = named(vec![of(Some(refused), 0.5, None)]);
             let report = audit_records(&one, &Settings::new(rule), "").unwrap();
             let part = &report.parts[Part::Acceptance.index()];
             assert!(part.log10_e_value.abs() < 1e-3, "{rule}: {part:?}");
@@ -923,16 +751,9 @@ pub(crate) mod tests {
                     // (p - q)+ = (0, .2, .2).
                     1 + usize::from(random.random::<bool>())
                 };
-                Record {
-                    draft: Some(DraftRecord {
-                        p: p[x],
-                        q: q[x],
-                        accepted,
-                        u_q: [0.0, 0.6, 0.9][x],
-                    }),
-                    u_p: before[y] + random.random::<f64>() * p[y],
-                    ..Record::default()
-                }
+                let draft = drafted(p[x], q[x], accepted, [0.0, 0.6, 0.9][x]);
+                let u_p = before[y] + random.random::<f64>() * p[y];
+                of(Some(draft), u_p, None)
             })
             .collect();
         named(records)
@@ -960,13 +781,8 @@ pub(crate) mod tests {
     fn records_of_likeliest_drafts_show_that_they_are() {
         let verdict = |u_q: f64| {
             let records = (0..400).map(|index| {
-                let accepted = index % 2 == 0;
-                let draft = drafted(0.5, 0.75, accepted, u_q);
-                Record {
-                    draft: Some(draft),
-                    u_p: (index as f64 + 0.5) / 400.0,
-                    ..Record::default()
-                }
+                let draft = drafted(0.5, 0.75, index % 2 == 0, u_q);
+                of(Some(draft), (index as f64 + 0.5) / 400.0, None)
             });
             let records = named(records.collect());
             let report = audit_records(&records, &Settings::new(Rule::ONE_HOT), "").unwrap();
@@ -1001,11 +817,8 @@ pub(crate) mod tests {
                 ok,
                 ..AuditReport::default()
             };
-            assert_eq!(
-                report.with_control(controls.clone()).ok,
-                expected,
-                "{controls:?}"
-            );
+            let found = report.with_control(controls.clone()).ok;
+            assert_eq!(found, expected, "{controls:?}");
         }
     }
 

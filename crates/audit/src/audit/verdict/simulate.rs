@@ -3,7 +3,7 @@
 use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::play::Player;
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::{Step, Steps, follows, records_of};
+use crate::audit::evidence::steps::{Check, Step, Steps, follows, records_of};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::verdict::claim::claimed_of;
@@ -21,30 +21,22 @@ use std::str::FromStr;
 /// assert!(BugName::all().count() > 20 && "nonsense".parse::<BugName>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BugName(&'static str);
+pub struct BugName(&'static Bug);
 
 impl BugName {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        BUGS.iter().map(|bug| Self(bug.name))
+        BUGS.iter().map(Self)
     }
 
     /// The name, as options and reports have it.
     pub fn as_str(self) -> &'static str {
-        self.0
+        self.0.name
     }
 
     /// Says in words what the engine does.
     pub fn words(self) -> &'static str {
-        self.bug().map_or("", |bug| bug.words)
-    }
-
-    fn bug(self) -> Option<&'static Bug> {
-        BUGS.iter().find(|bug| bug.name == self.0)
-    }
-
-    fn engine(self) -> Engine {
-        self.bug().map_or(Engine::HONEST, |bug| bug.engine)
+        self.0.words
     }
 }
 
@@ -53,7 +45,7 @@ impl FromStr for BugName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::all()
-            .find(|one| one.0 == text)
+            .find(|one| one.as_str() == text)
             .ok_or_else(|| format!("{text:?} is no bug of the table"))
     }
 }
@@ -136,9 +128,9 @@ impl Simulator {
     pub fn log(&self, log: &Log) -> Result<SimulatedLog, AuditError> {
         let claimed = self.claimed(log)?;
         let follows = self.follows.unwrap_or(self.settings.rule);
-        let engine = self.bug.map_or(Engine::HONEST, BugName::engine);
+        let engine = self.bug.map_or(Engine::HONEST, |bug| bug.0.engine);
         let seed = self.settings.seed;
-        let mut player = Player::new(follows, &engine, self.drafts, self.siblings, seed, 0);
+        let mut player = Player::new(follows, &engine, self.drafts, self.siblings, seed);
         let labels = log.labels()?;
         let mut reader = Reader::new(log, &claimed, self.settings.rule)?;
         let mut pair = Pair::default();
@@ -152,10 +144,8 @@ impl Simulator {
                 reader.read(&chunk, index, &mut pair)?;
                 chunk.read(index, &mut row)?;
                 let label = labels.get(index).copied().unwrap_or_default();
-                if records
-                    .last()
-                    .is_some_and(|last| last.prompt != label.prompt)
-                {
+                let last = records.last();
+                if last.is_some_and(|last| last.prompt != label.prompt) {
                     player.begin();
                     round = None;
                 }
@@ -165,8 +155,7 @@ impl Simulator {
                     q: &q,
                     ..pair.position()
                 };
-                let start = player.laws(&at);
-                let step = player.step(&at, &start);
+                let step = player.step(&at);
                 let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());
                 let width = self.drafts.max(1);
                 let mut record = EngineRecord {
@@ -180,14 +169,8 @@ impl Simulator {
                     // A player draws from one stream, text after text.
                     seed: Some(-1),
                 };
-                write_round(
-                    &mut records,
-                    &mut record,
-                    &mut round,
-                    &step,
-                    self.siblings,
-                    &id,
-                );
+                let so_far = (&mut records[..], &mut round);
+                write_round(so_far, &mut record, &step, self.siblings, &id);
                 records.push(record);
                 if self.siblings || !step.accepted {
                     round = None;
@@ -205,9 +188,8 @@ fn normal_of(a: f64, b: f64) -> f64 {
 
 /// Notes a step in the record of its position, and in that of its round's first one.
 fn write_round(
-    records: &mut [EngineRecord],
+    (records, round): (&mut [EngineRecord], &mut Option<usize>),
     record: &mut EngineRecord,
-    round: &mut Option<usize>,
     step: &Step,
     siblings: bool,
     id: &dyn Fn(usize) -> i64,
@@ -225,10 +207,9 @@ fn write_round(
             *slot = id(draft);
         }
     }
-    let start = if begins {
-        Some(record)
-    } else {
-        records.get_mut(first)
+    let start = match begins {
+        true => Some(record),
+        false => records.get_mut(first),
     };
     let Some(start) = start else { return };
     if step.accepted {
@@ -243,7 +224,7 @@ fn write_round(
 
 /// The id of a place; of what is not listed, the first id that is not.
 fn id_of(row: &specgap_log::log::Row, pair: &Pair, place: usize, vocabulary: usize) -> i64 {
-    if pair.rest && place + 1 == pair.p.len() {
+    if pair.is_rest(place) {
         let listed: BTreeSet<u32> = row.token_ids.iter().copied().collect();
         let free = (0u32..).take(vocabulary).find(|id| !listed.contains(id));
         return i64::from(free.unwrap_or(0));
@@ -254,9 +235,9 @@ fn id_of(row: &specgap_log::log::Row, pair: &Pair, place: usize, vocabulary: usi
 /// A change to a log's rounds.
 type Change = dyn Fn(&mut Vec<EngineRecord>) -> bool;
 /// A hard check, what was done, and whether it was found; or why it was not done.
-type TamperedRound = (&'static str, &'static str, Result<bool, String>);
+type TamperedRound = (Check, &'static str, Result<bool, String>);
 /// A hard check, what was done, and the rounds after it; `None` where it cannot be done.
-type Tampered = (&'static str, &'static str, Option<Vec<EngineRecord>>);
+type Tampered = (Check, &'static str, Option<Vec<EngineRecord>>);
 
 /// Tells whether a position belongs to a round that began before it.
 fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
@@ -303,29 +284,21 @@ pub(crate) fn tampered_rounds(
     let has_rounds = !is_text && opened.log.engine_tensors().contains(&"accepted");
     let siblings = opened.steps.siblings;
     let mut results = Vec::new();
-    for (name, words, changed) in tampered(&records, siblings, stop, opened.log.vocabulary()) {
-        if is_text && name != "text-after-its-end" {
+    for (check, words, changed) in tampered(&records, siblings, stop, opened.log.vocabulary()) {
+        if is_text && check != Check::AfterEnd {
             continue;
         }
         let Some(changed) = changed else {
-            let reason = if name == "text-after-its-end" && stop.is_empty() {
-                "no token is known that ends texts; name them with ⟨stop⟩"
-            } else {
-                "the log has no round that this can be done to"
+            let reason = match check == Check::AfterEnd && stop.is_empty() {
+                true => "no token is known that ends texts; name them with ⟨stop⟩",
+                false => "the log has no round that this can be done to",
             };
-            results.push((name, words, Err(reason.to_owned())));
+            results.push((check, words, Err(reason.to_owned())));
             continue;
         };
-        let checks = Steps::from_records(&changed, opened.rule, has_rounds, stop)
-            .map_err(|(position, message)| refused_at(opened.log, position, message))?
-            .checks;
-        let count = match name {
-            "accepted-after-rejection" => checks.after_rejection,
-            "accepted-not-emitted" => checks.not_emitted,
-            "tokens-missing" => checks.missing,
-            _ => checks.after_end,
-        };
-        results.push((name, words, Ok(count.violations > 0)));
+        let steps = Steps::from_records(&changed, opened.rule, has_rounds, stop)
+            .map_err(|(position, message)| refused_at(opened.log, position, message))?;
+        results.push((check, words, Ok(steps.checks.of(check).violations > 0)));
     }
     Ok(results)
 }
@@ -337,6 +310,7 @@ fn tampered(
     stop: &BTreeSet<u32>,
     vocabulary: usize,
 ) -> Vec<Tampered> {
+    use Check::{AfterEnd, AfterRejection, Missing, NotEmitted};
     let ends = stop.first().map(|id| i64::from(*id));
     let other = i64::try_from(vocabulary).unwrap_or(i64::MAX);
     let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
@@ -370,10 +344,10 @@ fn tampered(
         true
     };
     let emits_another = move |records: &mut Vec<EngineRecord>| {
-        let found = records
-            .iter_mut()
-            .find(|record| record.accepted.is_some_and(|count| count > 0));
-        let Some(record) = found else { return false };
+        let keeps = |record: &&mut EngineRecord| record.accepted.is_some_and(|count| count > 0);
+        let Some(record) = records.iter_mut().find(keeps) else {
+            return false;
+        };
         let used: Vec<i64> = record.drafts.clone();
         let output = (0..other).find(|id| !used.contains(id));
         record.output = output.or(record.output);
@@ -407,35 +381,29 @@ fn tampered(
         records[at - 1].output = Some(end);
         true
     };
-    let all: [(&'static str, &'static str, &Change); 4] = [
+    let missing =
+        "a round's last token is taken out, and one before the token behind a whole chain";
+    let ended = "a text goes on behind a token that ends texts";
+    let all: [(Check, &'static str, &Change); 4] = [
         (
-            "accepted-after-rejection",
+            AfterRejection,
             "a round goes on behind its rejection",
             &goes_on,
         ),
         (
-            "accepted-not-emitted",
+            NotEmitted,
             "an accepted draft does not come out",
             &emits_another,
         ),
-        (
-            "tokens-missing",
-            "a round's last token is taken out, and one before the token behind a whole chain",
-            &misses,
-        ),
-        (
-            "text-after-its-end",
-            "a text goes on behind a token that ends texts",
-            &ends_inside,
-        ),
+        (Missing, missing, &misses),
+        (AfterEnd, ended, &ends_inside),
     ];
-    all.into_iter()
-        .map(|(name, words, change)| {
-            let mut changed = records.to_vec();
-            let done = change(&mut changed);
-            (name, words, done.then_some(changed))
-        })
-        .collect()
+    let each = all.into_iter().map(|(check, words, change)| {
+        let mut changed = records.to_vec();
+        let done = change(&mut changed);
+        (check, words, done.then_some(changed))
+    });
+    each.collect()
 }
 
 #[cfg(test)]
@@ -529,7 +497,7 @@ mod tests {
         let stop = BTreeSet::from([7, 9]);
         let all = |siblings: bool, stop: &BTreeSet<u32>| tampered(&records, siblings, stop, 8);
         let [goes_on, emits, misses, ends] = <[_; 4]>::try_from(all(false, &stop)).unwrap();
-        assert_eq!(goes_on.0, "accepted-after-rejection");
+        assert_eq!(goes_on.0, Check::AfterRejection);
         let mut expected = records.to_vec();
         // The second round is one of the first now, with all that is behind it.
         for (depth, record) in (1..).zip(&mut expected[1..4]) {
@@ -538,11 +506,11 @@ mod tests {
         expected[1].accepted = Some(-1);
         expected[1].drafts = vec![-1, -1];
         assert_eq!(goes_on.2.as_ref(), Some(&expected));
-        assert_eq!(emits.0, "accepted-not-emitted");
+        assert_eq!(emits.0, Check::NotEmitted);
         let mut expected = records.to_vec();
         expected[1].output = Some(1);
         assert_eq!(emits.2.as_ref(), Some(&expected));
-        assert_eq!(misses.0, "tokens-missing");
+        assert_eq!(misses.0, Check::Missing);
         let mut expected = records.to_vec();
         expected.truncate(2);
         expected.push(EngineRecord {
@@ -550,7 +518,7 @@ mod tests {
             ..records[4].clone()
         });
         assert_eq!(misses.2.as_ref(), Some(&expected));
-        assert_eq!(ends.0, "text-after-its-end");
+        assert_eq!(ends.0, Check::AfterEnd);
         let mut expected = records.to_vec();
         expected[0].output = Some(7);
         assert_eq!(ends.2.as_ref(), Some(&expected));
@@ -594,10 +562,8 @@ mod tests {
         let name: BugName = "correction-from-q".parse().unwrap();
         assert_eq!(name.as_str(), "correction-from-q");
         assert_eq!(name.words(), "the correction is drawn from q");
-        assert_eq!(
-            name.engine().corrects,
-            crate::audit::model::engine::Corrects::Draft
-        );
+        let corrects = crate::audit::model::engine::Corrects::Draft;
+        assert_eq!(name.0.engine.corrects, corrects);
         let message = "correction".parse::<BugName>().unwrap_err();
         assert!(message.contains("\"correction\" is no bug"), "{message}");
     }

@@ -2,15 +2,14 @@
 
 use crate::audit::AuditError;
 use crate::audit::beside::Cause;
-use crate::audit::data::{AuditReport, Conclusion, Excluded, HardCheck, Settings};
+use crate::audit::data::{AuditReport, Conclusion, HardCheck, Settings};
 use crate::audit::evidence::rows::orders_of;
-use crate::audit::evidence::steps::Steps;
+use crate::audit::evidence::steps::Check;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
-use crate::audit::suspects::family::{Families, Law, short};
-use crate::audit::verdict::checks::MASKED;
+use crate::audit::suspects::family::{Families, Law, is_size, short};
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
@@ -58,11 +57,7 @@ pub fn audit_read(
 ) -> Result<AuditReport, AuditError> {
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let first = audited(&opened, settings, read, command, progress)?;
-    let refuted = !matches!(
-        first.conclusion,
-        Conclusion::AsClaimed | Conclusion::Undecided
-    );
-    if !refuted || opened.claimed.cut_order.is_some() {
+    if first.conclusion.stands() || opened.claimed.cut_order.is_some() {
         return Ok(first);
     }
     // Nobody said in which order: one that explains the tokens is as good as the usual one.
@@ -74,10 +69,7 @@ pub fn audit_read(
         };
         let opened = Opened::new(log, &other, settings.rule, None)?;
         let mut found = audited(&opened, &other, None, command, &|_| {})?;
-        if matches!(
-            found.conclusion,
-            Conclusion::AsClaimed | Conclusion::Undecided
-        ) {
+        if found.conclusion.stands() {
             if let Some(order) = order {
                 found.notes.insert(
                     0,
@@ -95,17 +87,21 @@ pub fn audit_read(
 }
 
 /// Checks that fail a text by themselves.
-const LOSSY: [&str; 3] = ["target-zero", MASKED, "text-after-its-end"];
+const LOSSY: [Check; 3] = [Check::TargetZero, Check::Masked, Check::AfterEnd];
 
 /// Checks of outcomes against rows.
-const ROWS: [&str; 3] = ["target-zero", "draft-zero", OUTSIDE];
+const ROWS: [Check; 3] = [Check::TargetZero, Check::DraftZero, Check::Outside];
 
 /// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
 /// capital gets there with a probability of 1e-3 at most.
 const NEAR: f64 = 3.0 * LN_10;
 
 /// A token outside of a claimed cut is a finding of the suspects, which know other orders.
-const OUTSIDE: &str = "outside-claimed-cut";
+const OUTSIDE: &str = Check::Outside.as_str();
+
+fn is_among(checks: &[Check], name: &str) -> bool {
+    checks.iter().any(|check| check.as_str() == name)
+}
 
 fn audited(
     opened: &Opened<'_>,
@@ -119,10 +115,9 @@ fn audited(
     let mut weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
-    let broken = |name: &str| {
-        hard_checks
-            .iter()
-            .any(|check| check.name == name && check.violations > 0)
+    let broken = |is: &dyn Fn(&str) -> bool| {
+        let mut broken = hard_checks.iter().filter(|check| check.violations > 0);
+        broken.any(|check| is(&check.name))
     };
     let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
     let numbers = weighed.numbers();
@@ -136,11 +131,8 @@ fn audited(
         wanted,
     );
     let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
-    let of_rule = hard_checks.iter().filter(|check| {
-        check.violations > 0 && check.name != OUTSIDE && check.name != "lost-rounds"
-    });
-    let of_rule = of_rule.count() > 0;
-    if LOSSY.iter().any(|name| broken(name)) && opened.rule.is_lossless() {
+    let of_rule = broken(&|name| name != OUTSIDE && name != "lost-rounds");
+    if broken(&|name| is_among(&LOSSY, name)) && opened.rule.is_lossless() {
         conclusion = Some(Conclusion::Lossy);
     } else if conclusion.is_none() && of_rule {
         conclusion = Some(Conclusion::NotTheRule);
@@ -162,10 +154,8 @@ fn audited(
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
     let (mut fits, mut may_fit) = (None, None);
     // That drafts are distinct is a claim of the rule alone.
-    let others = hard_checks.iter().filter(|check| {
-        check.violations > 0 && !matches!(check.name.as_str(), OUTSIDE | "draft-repeated")
-    });
-    if conclusion.is_some() && numbers.is_none() && others.count() == 0 {
+    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
+    if conclusion.is_some() && numbers.is_none() && !others {
         (fits, may_fit) = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
@@ -189,23 +179,19 @@ fn audited(
             "the rows are those of another pass, with more noise than is allowed for".to_owned(),
         );
     }
-    let cause = match cause {
-        Some((one, margin)) => Some(sized(opened, settings, &weighed, &one, margin)?),
-        None => None,
-    };
+    let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
+    let cause = cause.transpose()?;
     let conclusion = conclusion.unwrap_or(match open.is_empty() {
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
     });
-    let ok = match conclusion {
-        Conclusion::AsClaimed | Conclusion::Undecided => true,
-        Conclusion::LosslessOther => !settings.strict,
-        Conclusion::Lossy | Conclusion::NotTheRule => false,
-    };
-    let said = Said {
+    let is_other = conclusion == Conclusion::LosslessOther;
+    let ok = conclusion.stands() || is_other && !settings.strict;
+    Ok(AuditReport {
+        hard_checks,
+        surprise,
         conclusion,
         ok,
-        cause,
         fits: fits.or_else(|| named(&weighed, conclusion)),
         excluded: if refuted { Vec::new() } else { excluded },
         tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
@@ -214,15 +200,8 @@ fn audited(
             Conclusion::NotTheRule => may_fit.map(too_few_for).into_iter().collect(),
             _ => Vec::new(),
         },
-        noise: found.noise.sigma,
-        refuted,
-    };
-    let report = AuditReport {
-        hard_checks,
-        surprise,
-        ..said.report(opened, settings, command, &weighed)?
-    };
-    Ok(report)
+        ..begun(opened, settings, command, &weighed, (cause, refuted))?
+    })
 }
 
 /// Counts the positions that a recorder left out or lost.
@@ -236,9 +215,8 @@ fn left_out(log: &Log) -> usize {
 /// Tells whether a law has more for it than one or two outcomes that the claim excludes: these are a finding by
 /// themselves, and each may count in three parts of its step.
 fn tells_a_law(weighed: &Weighed<'_>, one: &Candidate, checks: &[HardCheck]) -> bool {
-    let excluded = checks
-        .iter()
-        .filter(|check| ROWS.contains(&check.name.as_str()));
+    let excluded = checks.iter();
+    let excluded = excluded.filter(|check| is_among(&ROWS, &check.name));
     let excluded = excluded.map(|check| check.violations).sum::<u64>();
     excluded > 2 || one.log - 3.0 * excluded as f64 * IMPOSSIBLE.ln() >= weighed.needed()
 }
@@ -265,80 +243,53 @@ fn near(weighed: &Weighed<'_>, is_lossless: bool, looked: usize) -> Option<Strin
     })
 }
 
-/// What an audit says.
-struct Said {
-    conclusion: Conclusion,
-    ok: bool,
-    cause: Option<Cause>,
-    fits: Option<String>,
-    excluded: Vec<Excluded>,
-    tokens_wanted: Option<u64>,
-    open: Vec<String>,
-    noise: f64,
-    refuted: bool,
-}
-
-impl Said {
-    /// Makes the report, but for its hard checks and its surprise.
-    fn report(
-        self,
-        opened: &Opened<'_>,
-        settings: &Settings,
-        command: &str,
-        weighed: &Weighed<'_>,
-    ) -> Result<AuditReport, AuditError> {
-        let (log, found) = (opened.log, weighed.found());
-        let cause = self.cause;
-        let mut parts = weighed.parts();
-        for part in &mut parts {
-            let refuted = part.is_refuted();
-            part.suspect = cause
-                .as_ref()
-                .filter(|_| refuted)
-                .map(|cause| cause.name.clone());
-        }
-        if let Some(part) = parts.get_mut(1).filter(|_| self.refuted) {
-            part.groups = weighed.groups();
-        }
-        if opened.rule == Rule::TEXT {
-            parts.retain(|part| part.part == "target-law");
-        }
-        let lossy = found.lossy;
-        let command = if log.is_held() { "" } else { command };
-        Ok(AuditReport {
-            files: (log.digests(&(0..log.positions())))
-                .map_err(|error| AuditError::Log(error.to_string()))?
-                .into_values()
-                .collect(),
-            unfinished: log.metadata().unfinished(),
-            target: log.metadata().target.as_ref().map(|file| file.name.clone()),
-            draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
-            claimed: Some(opened.claimed.clone()),
-            positions: log.positions(),
-            rounds: opened.steps.rounds,
-            not_audited: log.positions() - found.looked,
-            looked_at: found.looked,
-            noise: self.noise,
-            false_alarm: settings.alpha,
-            rows_from: log.metadata().rows_from,
-            not_comparable: log.metadata().not_comparable.clone(),
-            parts,
-            lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
-            notes: notes(opened),
-            is_sampling_assumed: settings.claimed.is_none() && log.metadata().sampling.is_none(),
-            cause,
-            suspects: weighed.listed(),
-            capital: Some(weighed.capital()),
-            excluded: self.excluded,
-            tokens_wanted: self.tokens_wanted,
-            open: self.open,
-            conclusion: self.conclusion,
-            fits: self.fits,
-            ok: self.ok,
-            tolerance: 0.0,
-            ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
-        })
+/// Begins the report: all but what is concluded.
+fn begun(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    command: &str,
+    weighed: &Weighed<'_>,
+    (cause, refuted): (Option<Cause>, bool),
+) -> Result<AuditReport, AuditError> {
+    let (log, found) = (opened.log, weighed.found);
+    let mut parts = weighed.parts();
+    for part in &mut parts {
+        let cause = cause.as_ref().filter(|_| part.is_refuted());
+        part.suspect = cause.map(|cause| cause.name.clone());
     }
+    if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
+        part.groups = weighed.groups();
+    }
+    if opened.rule == Rule::TEXT {
+        parts.retain(|part| part.part == "target-law");
+    }
+    let (said, (off, lossy)) = (log.metadata(), found.lossy);
+    let command = if log.is_held() { "" } else { command };
+    let files = log.digests(&(0..log.positions()));
+    let files = files.map_err(|error| AuditError::Log(error.to_string()))?;
+    Ok(AuditReport {
+        files: files.into_values().collect(),
+        unfinished: said.unfinished(),
+        target: said.target.as_ref().map(|file| file.name.clone()),
+        draft: said.draft.as_ref().map(|file| file.name.clone()),
+        claimed: Some(opened.claimed.clone()),
+        positions: log.positions(),
+        rounds: opened.steps.rounds,
+        not_audited: log.positions() - found.looked,
+        looked_at: found.looked,
+        noise: found.noise.sigma,
+        false_alarm: settings.alpha,
+        rows_from: said.rows_from,
+        not_comparable: said.not_comparable.clone(),
+        parts,
+        lossy_by_design: (lossy > 0).then(|| off / lossy as f64),
+        notes: notes(opened),
+        is_sampling_assumed: settings.claimed.is_none() && said.sampling.is_none(),
+        cause,
+        suspects: weighed.listed(),
+        capital: Some(weighed.capital()),
+        ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
+    })
 }
 
 /// Returns what explains the log, and by how much it beats the next. Where another rule fits, nothing
@@ -353,32 +304,30 @@ fn led(
         let own = weighed.candidates.iter().find(|one| one.name == name);
         return own.map(|one| (one.clone(), weighed.needed()));
     }
-    let leader = weighed.leader().filter(|_| refuted);
-    let leader = leader.filter(|(one, _)| !fits || one.lossless);
-    leader
-        .filter(|(one, margin)| *margin >= NAMED && one.name != "outputs-unlike-their-rows")
-        .map(|(one, margin)| (one.clone(), margin))
+    let (one, margin) = weighed.leader().filter(|_| refuted)?;
+    let is_named = margin >= NAMED && one.name != "outputs-unlike-their-rows";
+    (is_named && (!fits || one.lossless)).then(|| (one.clone(), margin))
 }
 
 /// The lossless rule that leads, by its name.
 fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
     let (lossless, _) = weighed.is_lossless();
-    lossless
-        .filter(|_| conclusion == Conclusion::LosslessOther)
-        .map(|one| match (one.name, one.share < 1.0) {
-            ("draft-sampled", _) => "exact-match".to_owned(),
-            ("carries-nothing", _) => "token".to_owned(),
-            ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule()),
-            (name, false) => name.to_owned(),
-            (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
-        })
+    let one = lossless.filter(|_| conclusion == Conclusion::LosslessOther)?;
+    Some(match (one.name, one.share < 1.0) {
+        ("draft-sampled", _) => "exact-match".to_owned(),
+        ("carries-nothing", _) => "token".to_owned(),
+        ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule),
+        (name, false) => name.to_owned(),
+        (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+    })
 }
 
 fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
-    let mut all = found.checks.list(&opened.steps, opened.claimed.cuts());
+    let mut checks = found.checks;
+    checks.add(opened.steps.checks);
+    let mut all = checks.list(opened.claimed.cuts());
     if opened.rule == Rule::TEXT {
-        let of_texts = ["target-zero", MASKED, OUTSIDE, "text-after-its-end"];
-        all.retain(|one| of_texts.contains(&one.name.as_str()));
+        all.retain(|one| one.name == OUTSIDE || is_among(&LOSSY, &one.name));
     }
     all.extend(lost(opened.log));
     all
@@ -397,15 +346,13 @@ fn another(
         return Ok((None, may_fit));
     }
     // A law that leads explains the log better than another rule would.
-    let leads = weighed
-        .leader()
-        .is_some_and(|(one, margin)| !one.lossless && margin >= NAMED);
-    let mut candidates: Vec<Rule> = Rule::with_laws()
-        .filter(|rule: &Rule| match opened.steps.siblings {
-            true => rule.has_siblings(),
-            false => rule.has_chains(),
-        })
-        .collect();
+    let leader = weighed.leader();
+    let leads = leader.is_some_and(|(one, margin)| !one.lossless && margin >= NAMED);
+    let fits = |rule: &Rule| match opened.steps.siblings {
+        true => rule.has_siblings(),
+        false => rule.has_chains(),
+    };
+    let mut candidates: Vec<Rule> = Rule::with_laws().filter(fits).collect();
     if opened.steps.siblings {
         // Rules of drawn drafts claim more.
         candidates.sort_by_key(|rule| !rule.tests_drafts());
@@ -434,7 +381,7 @@ fn another(
         };
         let found = Found::of(&other, settings, None, &|_| {})?;
         let own = Weighed::new(&found, rule, settings.alpha);
-        let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
+        let broken = found.checks.list(other.claimed.cuts());
         let broken = broken.iter().any(|check| check.violations > 0);
         let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
         if !holds || broken || found.tally.steps[1] == 0 {
@@ -466,55 +413,13 @@ fn sized(
     let mut cause = weighed.cause(one, margin);
     let around = one.law.map(Law::around).unwrap_or_default();
     if around.len() > 1 {
-        let families = Families::only(one.name, around.clone());
-        let found = Asked::new(opened, settings, families).found(&|_| {})?;
-        let logs: Vec<f64> = (found.tally.won.iter())
-            .map(|won| {
-                let own =
-                    (won.logs().iter().zip(SHARES)).find(|(_, (share, _))| *share == one.share);
-                own.map_or(f64::NEG_INFINITY, |(log, _)| *log)
-            })
-            .collect();
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let size = around.len() as f64;
-        let mean = most + (logs.iter().map(|log| (log - most).exp()).sum::<f64>() / size).ln();
-        let fits: Vec<Law> = (around.iter().zip(&logs))
-            .filter(|(_, log)| **log >= mean - 20f64.ln())
-            .map(|(law, _)| *law)
-            .collect();
-        if let Some((law, _)) =
-            (around.iter().zip(&logs)).find(|(_, log)| **log == most && most.is_finite())
-        {
-            let share = cause.fit.get("share").cloned();
-            cause.fit = law.fit();
-            cause.words = law.words();
-            for (name, value) in law.fit() {
-                let of = |law: &Law| law.fit().get(&name).and_then(serde_json::Value::as_f64);
-                let values: Vec<f64> = fits.iter().filter_map(of).collect();
-                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                if value.is_number() && low.is_finite() && law.is_sized_by(&name) {
-                    cause
-                        .fit
-                        .insert(format!("{name}_range"), json!([low, high]));
-                    cause.words = format!("{} ({} to {})", cause.words, short(low), short(high));
-                }
-            }
-            if let Some(share) = share {
-                cause.words = format!("{}, at about {share} of the steps", cause.words);
-                cause.fit.insert("share".to_owned(), share);
-            }
-        }
+        fit_among(&around, one, &mut cause, opened, settings)?;
     }
-    if let Some(factor) = cause.fit.get("factor").and_then(serde_json::Value::as_f64)
-        && cause.name == "temperature"
-    {
-        let own = opened.claimed.temperature;
-        let rounded = |x: f64| (x * own * 1e4).round() / 1e4;
-        cause
-            .fit
-            .insert("temperature".to_owned(), json!(rounded(factor)));
-        cause.words = format!("{}: {}", cause.words, rounded(factor));
+    let factor = cause.fit.get("factor").and_then(serde_json::Value::as_f64);
+    if let (Some(factor), "temperature") = (factor, cause.name.as_str()) {
+        let own = (factor * opened.claimed.temperature * 1e4).round() / 1e4;
+        cause.fit.insert("temperature".to_owned(), json!(own));
+        cause.words = format!("{}: {own}", cause.words);
     }
     if let (Some(Law::Target(change, _)), "cut-order") = (one.law, cause.name.as_str())
         && let Some(order) = change.order_of(&opened.claimed)
@@ -525,16 +430,56 @@ fn sized(
             "if that is your tool's order, say --cut-order {order}, or write sampling.cut_order into the log"
         );
     }
-    if cause.name == "accepts-more"
-        && let Some(factor) = cause.fit.get("factor").and_then(serde_json::Value::as_f64)
-    {
+    if let (Some(factor), "accepts-more") = (factor, cause.name.as_str()) {
         // Of the drafts that the rule refuses, so many are kept.
-        cause.fit.insert(
-            "share".to_owned(),
-            json!(share_of(weighed.kept_share(), factor)),
-        );
+        let share = share_of(weighed.kept_share(), factor);
+        cause.fit.insert("share".to_owned(), json!(share));
     }
     Ok(cause)
+}
+
+/// The best of sizes around a cause's own, and all that fit nearly as well.
+fn fit_among(
+    around: &[Law],
+    one: &Candidate,
+    cause: &mut Cause,
+    opened: &Opened<'_>,
+    settings: &Settings,
+) -> Result<(), AuditError> {
+    let families = Families::only(one.name, around.to_vec());
+    let found = Asked::new(opened, settings, families).found(&|_| {})?;
+    let logs = found.tally.won.iter().map(|won| {
+        let mut own = won.logs().iter().zip(SHARES);
+        let own = own.find(|(_, (share, _))| *share == one.share);
+        own.map_or(f64::NEG_INFINITY, |(log, _)| *log)
+    });
+    let logs: Vec<f64> = logs.collect();
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let size = around.len() as f64;
+    let mean = most + (logs.iter().map(|log| (log - most).exp()).sum::<f64>() / size).ln();
+    let sized = || around.iter().zip(&logs);
+    let fits = sized().filter(|(_, log)| **log >= mean - 20f64.ln());
+    let fits: Vec<_> = fits.map(|(law, _)| law.fit()).collect();
+    let best = sized().find(|(_, log)| **log == most && most.is_finite());
+    let Some((law, _)) = best else { return Ok(()) };
+    let share = std::mem::replace(&mut cause.fit, law.fit()).remove("share");
+    cause.words = law.words();
+    for (name, value) in law.fit() {
+        let values = fits.iter();
+        let values = values.filter_map(|fit| fit.get(&name).and_then(serde_json::Value::as_f64));
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        if value.is_number() && low.is_finite() && is_size(&name) {
+            let range = json!([low, high]);
+            cause.fit.insert(format!("{name}_range"), range);
+            cause.words = format!("{} ({} to {})", cause.words, short(low), short(high));
+        }
+    }
+    if let Some(share) = share {
+        cause.words = format!("{}, at about {share} of the steps", cause.words);
+        cause.fit.insert("share".to_owned(), share);
+    }
+    Ok(())
 }
 
 /// Returns by how much the share of drafts kept has grown, if that is so many times as often.

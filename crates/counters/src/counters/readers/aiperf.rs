@@ -22,13 +22,13 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
         return forms::read(files, Source::Aiperf);
     }
     let total = Rounds::sum(&summaries);
-    let mut read = Counted::of(Source::Aiperf);
-    if total.drafted.is_none() {
+    let lacks_drafted = total.drafted.is_none();
+    let mut read = Counted::of(Source::Aiperf, vec![total]);
+    if lacks_drafted {
         let words = "The summary lacks total_draft_tokens: K is the most drafts that a round \
             accepted, and rounds that drafted fewer are not seen.";
-        read.notes.push(("no-drafted".into(), words.to_owned()));
+        read.note("no-drafted", words);
     }
-    read.clusters.push(total);
     Ok(read)
 }
 
@@ -44,12 +44,9 @@ fn summary(fields: &Map<String, Value>) -> Result<Rounds, String> {
     let accepted = sum("total_accepted_draft_tokens")?;
     let counts = histogram(fields, POOLED)?;
     let Some(counts) = counts else {
-        return Ok(Rounds {
-            rounds: steps.ok_or("lacks the number of drafts, total_spec_decode_steps")?,
-            drafted,
-            accepted: accepted.ok_or("lacks total_accepted_draft_tokens")?,
-            ..Rounds::default()
-        });
+        let steps = steps.ok_or("lacks the number of drafts, total_spec_decode_steps")?;
+        let accepted = accepted.ok_or("lacks total_accepted_draft_tokens")?;
+        return Ok(Rounds::new(steps, drafted, accepted, None));
     };
     let rounds = Rounds::of_histogram(&counts, drafted);
     for (name, said, found) in [

@@ -45,9 +45,13 @@ forms! {
     request TensorrtLlm by &[&["acceptance_histogram"], &["total_draft_tokens"]], requests::request;
     request VllmRequests by &[&["acceptance_histogram", "per_step_accepted"]], requests::request;
     request SglangRequests by &[&["spec_verify_ct"]], sglang;
-    request MlxVlm by &[&["draft_rounds"], &["draft_n_accepted"]], mlx_vlm;
+    request MlxVlm by &[&["draft_rounds"], &["draft_n_accepted"]], |fields| {
+        sums(fields, ["draft_rounds", "draft_n", "draft_n_accepted"])
+    };
     request LlamaCpp by &[&["draft_n"], &["draft_n_accepted"]], llama_cpp;
-    whole TensorrtLlm by &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]], tensorrt_llm;
+    whole TensorrtLlm by &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]], |fields| {
+        sums(fields, ["numRequestsWithDraftTokens", "numDraftTokens", "numAcceptedTokens"])
+    };
     request TensorrtLlm by &[&["total_accepted_draft_tokens"], &["total_draft_tokens"]], |_| {
         Err(
             "lacks the number of rounds: these metrics count tokens alone; \
@@ -100,11 +104,8 @@ fn find<'a>(
         }
         Value::Array(entries) if depth < DEEPEST => {
             // Log-probabilities of tokens are lists of numbers, and long.
-            let objects = entries
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| entry.is_object());
-            for (at, entry) in objects {
+            let entries = entries.iter().enumerate();
+            for (at, entry) in entries.filter(|(_, entry)| entry.is_object()) {
                 find(entry, format!("{place}[{at}]"), depth + 1, found);
             }
         }
@@ -119,11 +120,12 @@ pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
         let Value::Object(fields) = &value else {
             continue;
         };
-        let has = |name: &str| fields.contains_key(name);
-        if has("pooled_spec_decode_acceptance_histogram")
-            || has("spec_decode_acceptance")
-            || has("total_spec_decode_steps")
-        {
+        let of_aiperf = [
+            "pooled_spec_decode_acceptance_histogram",
+            "spec_decode_acceptance",
+            "total_spec_decode_steps",
+        ];
+        if of_aiperf.iter().any(|name| fields.contains_key(*name)) {
             return Ok(Source::Aiperf);
         }
         if fields.keys().any(|name| name.starts_with("spec_decode_")) {
@@ -154,6 +156,7 @@ struct Reading {
     open: Option<Open>,
 }
 
+#[derive(Default)]
 struct Open {
     stream: usize,
     record: Record,
@@ -164,17 +167,15 @@ struct Open {
 
 pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, CountersError> {
     let mut reading = Reading {
-        counted: Counted::of(source),
+        counted: Counted::of(source, Vec::new()),
         without: 0,
         whole: Vec::new(),
         open: None,
     };
     for file in files {
         for document in documents(file) {
-            let document = document?;
-            reading
-                .add(document)
-                .map_err(|message| file.refused(message))?;
+            let added = reading.add(document?);
+            added.map_err(|message| file.refused(message))?;
         }
         reading.close().map_err(|message| file.refused(message))?;
     }
@@ -200,7 +201,7 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, Counte
             "{without} of the records do not say what they accepted (n above 1, an error, or a \
              response without usage), and do not count."
         );
-        counted.notes.push(("not-counted".into(), words));
+        counted.note("not-counted", words);
     }
     Ok(counted)
 }
@@ -231,9 +232,7 @@ impl Reading {
             let record = (form.read)(fields).map_err(at)?;
             match stream {
                 Some(stream) => self.of_stream(stream, record, group.clone())?,
-                None => self
-                    .take(record, group.clone(), form.by_request)
-                    .map_err(at)?,
+                None => (self.take(record, group.clone(), form.by_request)).map_err(at)?,
             }
         }
         Ok(())
@@ -256,10 +255,7 @@ impl Reading {
         }
         let open = self.open.get_or_insert_with(|| Open {
             stream,
-            record: Record::default(),
-            group: None,
-            steps: Vec::new(),
-            seen: [0.0; 2],
+            ..Open::default()
         });
         let [drafted, accepted] = [now[0] - open.seen[0], now[1] - open.seen[1]];
         if drafted > 0.0 && drafted <= MOST_DRAFTS as f64 && accepted <= drafted {
@@ -282,12 +278,8 @@ impl Reading {
         if self.counted.source == Source::LlamaCpp {
             let listed = Rounds::of_steps(open.steps);
             let tokens = open.record.rounds.rounds + open.record.rounds.accepted;
-            let is_whole = [listed.drafted, Some(listed.accepted)]
-                == [
-                    open.record.rounds.drafted,
-                    Some(open.record.rounds.accepted),
-                ];
-            if is_whole {
+            let said = (open.record.rounds.drafted, open.record.rounds.accepted);
+            if (listed.drafted, listed.accepted) == said {
                 // Tokens of steps without drafts stand between rounds, where is not known.
                 let steps = listed
                     .steps
@@ -299,12 +291,7 @@ impl Reading {
         self.take(open.record, open.group, true)
     }
 
-    fn take(
-        &mut self,
-        record: Record,
-        group: Option<String>,
-        by_request: bool,
-    ) -> Result<(), String> {
+    fn take(&mut self, record: Record, group: Option<String>, request: bool) -> Result<(), String> {
         let counted = &mut self.counted;
         match (counted.length, record.length) {
             (Some(one), Some(other)) if one != other => {
@@ -318,15 +305,15 @@ impl Reading {
         if let Some((name, words)) = record.note
             && !counted.notes.iter().any(|(own, _)| *own == name)
         {
-            counted.notes.push((name.into(), words.to_owned()));
+            counted.note(name, words);
         }
-        counted.by_request = by_request;
+        counted.by_request = request;
         counted.rates_alone |= record.rates_alone;
         if record.rates_alone && !self.whole.is_empty() {
             return Err("has the rate of a second run; give one run at a time".to_owned());
         }
         record.rounds.check()?;
-        if by_request {
+        if request {
             counted.clusters.push(record.rounds);
             counted.groups.push(group);
         } else {
@@ -357,18 +344,23 @@ fn either(fields: &Fields, names: [&str; 2]) -> Result<Option<f64>, String> {
     Ok(number(fields, names[0])?.or(number(fields, names[1])?))
 }
 
+/// Rounds, drafted and accepted tokens by their names.
+fn sums(fields: &Fields, [rounds, drafted, accepted]: [&str; 3]) -> Result<Record, String> {
+    let (rounds, drafted) = (need(fields, rounds)?, number(fields, drafted)?);
+    let accepted = need(fields, accepted)?;
+    Ok(Record::of(Rounds::new(rounds, drafted, accepted, None)))
+}
+
 fn sglang(fields: &Fields) -> Result<Record, String> {
     let rounds = need(fields, "spec_verify_ct")?;
     let drafted = either(fields, ["spec_num_proposed_drafts", "spec_draft_token_num"])?;
     let accepted = either(fields, ["spec_num_correct_drafts", "spec_accept_token_num"])?;
     let names = ["spec_correct_drafts_histogram", "spec_accept_histogram"];
     let named = names.into_iter().find(|name| fields.contains_key(*name));
-    let counts = match named {
-        Some(name) => histogram(fields, name)?.filter(|counts| !counts.is_empty()),
-        None => None,
-    };
-    if let (Some(counts), Some(name)) = (&counts, named) {
-        let one = Rounds::of_histogram(counts, drafted);
+    let name = named.unwrap_or_default();
+    let counts = histogram(fields, name)?.filter(|counts| !counts.is_empty());
+    if let Some(counts) = counts {
+        let one = Rounds::of_histogram(&counts, drafted);
         for (other, said, found) in [
             ("spec_verify_ct", Some(rounds), one.rounds),
             ("spec_num_correct_drafts", accepted, one.accepted),
@@ -380,34 +372,19 @@ fn sglang(fields: &Fields) -> Result<Record, String> {
     let (accepted, note) = match accepted {
         Some(accepted) => (accepted, None),
         None => {
-            let tokens = need(fields, "completion_tokens").map_err(|message| {
-                format!(
-                    "spec_num_correct_drafts: is missing, and so is what stands for it: {message}"
-                )
-            })?;
+            let lacks = "spec_num_correct_drafts: is missing, and so is what stands for it";
+            let tokens = need(fields, "completion_tokens");
+            let tokens = tokens.map_err(|message| format!("{lacks}: {message}"))?;
             let words = "The accepted drafts are the completion's tokens less its rounds: what a text \
                 cuts off at its end is not in them, and the prompt's own token is.";
             ((tokens - rounds).max(0.0), Some(("by-tokens", words)))
         }
     };
+    let rounds = Rounds::new(rounds, drafted, accepted, None);
     Ok(Record {
         note,
-        ..Record::of(Rounds {
-            rounds,
-            drafted,
-            accepted,
-            ..Rounds::default()
-        })
+        ..Record::of(rounds)
     })
-}
-
-fn mlx_vlm(fields: &Fields) -> Result<Record, String> {
-    Ok(Record::of(Rounds {
-        rounds: need(fields, "draft_rounds")?,
-        drafted: number(fields, "draft_n")?,
-        accepted: need(fields, "draft_n_accepted")?,
-        ..Rounds::default()
-    }))
 }
 
 /// Every pass of the target puts out what it accepts and one more token, so that tokens less accepted
@@ -426,24 +403,14 @@ fn llama_cpp(fields: &Fields) -> Result<Record, String> {
     let words = "Rounds are passes of the target, tokens less accepted ones: those without drafts are \
         among them, so that rounds with drafts put out at least this. Streamed timings (stream = true, \
         timings_per_token = true) tell rounds apart.";
+    let (rounds, drafted) = (
+        (tokens - accepted - 1.0).max(0.0),
+        number(fields, "draft_n")?,
+    );
     Ok(Record {
         note: Some(("passes", words)),
-        ..Record::of(Rounds {
-            rounds: (tokens - accepted - 1.0).max(0.0),
-            drafted: number(fields, "draft_n")?,
-            accepted,
-            ..Rounds::default()
-        })
+        ..Record::of(Rounds::new(rounds, drafted, accepted, None))
     })
-}
-
-fn tensorrt_llm(fields: &Fields) -> Result<Record, String> {
-    Ok(Record::of(Rounds {
-        rounds: need(fields, "numRequestsWithDraftTokens")?,
-        drafted: number(fields, "numDraftTokens")?,
-        accepted: need(fields, "numAcceptedTokens")?,
-        ..Rounds::default()
-    }))
 }
 
 fn mlc(fields: &Fields) -> Result<Record, String> {
@@ -452,13 +419,10 @@ fn mlc(fields: &Fields) -> Result<Record, String> {
     if drafted.len().max(reached.len()) > MOST_DRAFTS {
         return Err(format!("draft_count: has more than {MOST_DRAFTS} places"));
     }
-    Ok(Record::of(Rounds {
-        rounds: drafted.first().copied().unwrap_or(0.0),
-        drafted: Some(drafted.iter().sum()),
-        accepted: reached.iter().sum(),
-        reached: Some(reached),
-        steps: None,
-    }))
+    let rounds = drafted.first().copied().unwrap_or(0.0);
+    let (drafted, accepted) = (drafted.iter().sum(), reached.iter().sum());
+    let all = Rounds::new(rounds, Some(drafted), accepted, Some(reached));
+    Ok(Record::of(all))
 }
 
 fn sglang_bench(fields: &Fields) -> Result<Record, String> {
@@ -470,11 +434,6 @@ fn sglang_bench(fields: &Fields) -> Result<Record, String> {
     Ok(Record {
         note: Some(("mean-alone", words)),
         rates_alone: true,
-        ..Record::of(Rounds {
-            rounds: 1.0,
-            drafted: None,
-            accepted: length - 1.0,
-            ..Rounds::default()
-        })
+        ..Record::of(Rounds::new(1.0, None, length - 1.0, None))
     })
 }

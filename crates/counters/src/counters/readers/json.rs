@@ -43,15 +43,14 @@ pub(super) fn documents<'a>(
     let values = Deserializer::from_str(text).into_iter::<Value>();
     Box::new(
         values
-            .enumerate()
-            .flat_map(move |(index, value)| match value {
+            .zip(1..)
+            .flat_map(move |(value, number)| match value {
                 Err(error) => vec![Err(file.refused(format!("is no JSON: {error}")))],
                 Ok(Value::Array(entries)) => {
-                    let entries = entries.into_iter().enumerate();
-                    let named = |(at, value)| Ok(document(format!("entry {}", at + 1), value));
-                    entries.map(named).collect()
+                    let named = |(value, at)| Ok(document(format!("entry {at}"), value));
+                    entries.into_iter().zip(1..).map(named).collect()
                 }
-                Ok(value) => vec![Ok(document(format!("record {}", index + 1), value))],
+                Ok(value) => vec![Ok(document(format!("record {number}"), value))],
             }),
     )
 }
@@ -80,18 +79,15 @@ fn chunks<'a>(
             (stream, id) = (stream + 1, None);
             return None;
         }
-        let value = match serde_json::from_str::<Value>(data) {
+        let value: Value = match serde_json::from_str(data) {
             Ok(value) => value,
             Err(error) => {
-                return Some(Err(
-                    file.refused(format!("line {}: is no JSON: {error}", index + 1))
-                ));
+                let words = format!("is no JSON: {error}");
+                return Some(Err(file.refused_at(index, words)));
             }
         };
-        let own = value
-            .get("id")
-            .or_else(|| value.pointer("/meta_info/id"))
-            .cloned();
+        let own = value.get("id").or_else(|| value.pointer("/meta_info/id"));
+        let own = own.cloned();
         if own.is_some() && id.is_some() && own != id {
             stream += 1;
         }
@@ -149,19 +145,17 @@ pub fn throughput(file: &Text<'_>) -> Result<f64, CountersError> {
 
 /// A number from 0 on, which a count is.
 fn count(value: &Value) -> Option<f64> {
-    value
-        .as_f64()
-        .filter(|count| count.is_finite() && *count >= 0.0)
+    let count = value.as_f64()?;
+    (count.is_finite() && count >= 0.0).then_some(count)
 }
 
 /// A count under a name; none where the field is missing or null.
 pub(super) fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<f64>, String> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => count(value)
-            .map(Some)
-            .ok_or_else(|| format!("{name}: is {value}; a number from 0 on is expected")),
-    }
+    let said = fields.get(name).filter(|value| !value.is_null());
+    let read = |value| {
+        count(value).ok_or_else(|| format!("{name}: is {value}; a number from 0 on is expected"))
+    };
+    said.map(read).transpose()
 }
 
 /// A list of numbers under a name; none where the field is missing or null.
@@ -175,12 +169,8 @@ pub(super) fn numbers(fields: &Map<String, Value>, name: &str) -> Result<Option<
         count(value)
             .ok_or_else(|| format!("{name}[{at}]: is {value}; a number from 0 on is expected"))
     };
-    values
-        .iter()
-        .enumerate()
-        .map(entry)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    let all: Result<_, _> = values.iter().enumerate().map(entry).collect();
+    all.map(Some)
 }
 
 /// Reads how many rounds accepted exactly j drafts: a list, or an object whose names are j.
@@ -201,13 +191,10 @@ pub(super) fn histogram(
     let mut dense = Vec::new();
     for (key, value) in entries {
         let refused = |what: &str| format!("{name}.{key}: {what}");
-        let accepted: usize = key
-            .parse()
-            .ok()
-            .filter(|&accepted| accepted <= MOST_DRAFTS)
-            .ok_or_else(|| refused("is no number of accepted drafts"))?;
-        let count =
-            count(value).ok_or_else(|| refused("a number of rounds from 0 on is expected"))?;
+        let accepted = key.parse().ok().filter(|&accepted| accepted <= MOST_DRAFTS);
+        let accepted: usize = accepted.ok_or_else(|| refused("is no number of accepted drafts"))?;
+        let count = count(value);
+        let count = count.ok_or_else(|| refused("a number of rounds from 0 on is expected"))?;
         if dense.len() <= accepted {
             dense.resize(accepted + 1, 0.0);
         }

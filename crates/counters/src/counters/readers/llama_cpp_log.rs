@@ -9,7 +9,7 @@
 //! `#gen drafts` are rounds, `#gen tokens` and `#acc tokens` drafted and accepted ones. What a line has
 //! more than the one before it is the request's, to the round.
 
-use super::read::{Text, by_rates};
+use super::read::{Text, by_rates, rates, whole, word};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,9 @@ const LENGTHS: [&str; 2] = ["mean len = ", "mean acceptance length = "];
 /// Names of the rates by place.
 const PLACES: [&str; 2] = ["acc per pos = (", "acceptance rate per position = ("];
 
+/// What ends a number.
+const ENDS: [char; 2] = [',', ' '];
+
 pub(super) fn is_it(text: &str) -> bool {
     text.lines()
         .any(|line| accepted(line).is_some() || statistics(line).is_some())
@@ -29,16 +32,11 @@ pub(super) fn is_it(text: &str) -> bool {
 
 /// What a line says of a request.
 struct Line {
-    number: usize,
+    index: usize,
     accepted: f64,
     drafted: f64,
     length: Option<f64>,
     rates: Option<Vec<f64>>,
-}
-
-/// Returns what stands behind one of some names.
-fn behind<'a>(line: &'a str, names: &[&str]) -> Option<&'a str> {
-    names.iter().find_map(|name| Some(line.split_once(name)?.1))
 }
 
 /// Accepted and drafted tokens of a line that has them.
@@ -47,36 +45,29 @@ fn accepted(line: &str) -> Option<[f64; 2]> {
     let (_, rest) = rest.split_once('(')?;
     let (accepted, rest) = rest.split_once(" accepted /")?;
     let (drafted, _) = rest.split_once(" generated)")?;
-    let count = |text: &str| text.trim().parse::<u64>().ok().map(|count| count as f64);
-    Some([count(accepted)?, count(drafted)?])
+    Some([whole(accepted)?, whole(drafted)?])
 }
 
-fn rates(line: &str) -> Option<Vec<f64>> {
-    let (list, _) = behind(line, &PLACES)?.split_once(')')?;
-    list.split(',')
-        .map(|rate| rate.trim().parse().ok())
-        .collect()
+/// Rates by place behind one of some names.
+fn rates_behind(line: &str, names: &[&str]) -> Option<Vec<f64>> {
+    let (_, list) = names.iter().find_map(|name| line.split_once(name))?;
+    rates(list.split_once(')')?.0)
 }
 
 fn lines(file: &Text<'_>) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
         if let Some([accepted, drafted]) = accepted(line) {
-            let length = behind(line, &LENGTHS).and_then(|rest| {
-                let word = rest.trim_start().split([',', ' ']).next()?;
-                word.trim()
-                    .parse()
-                    .ok()
-                    .filter(|length: &f64| length.is_finite())
-            });
+            let length = word(line, &LENGTHS, char::is_whitespace, &ENDS)
+                .and_then(|word| word.trim().parse().ok());
             all.push(Line {
-                number: index + 1,
+                index,
                 accepted,
                 drafted,
-                length,
-                rates: rates(line),
+                length: length.filter(|length: &f64| length.is_finite()),
+                rates: rates_behind(line, &PLACES),
             });
-        } else if let Some(found) = rates(line)
+        } else if let Some(found) = rates_behind(line, &PLACES)
             && let Some(last) = all.last_mut()
             && last.rates.is_none()
         {
@@ -98,26 +89,17 @@ struct Statistics<'a> {
 fn statistics(line: &str) -> Option<Statistics<'_>> {
     let (_, rest) = line.split_once("statistics ")?;
     let (drafter, rest) = rest.split_once(':')?;
+    let sign = |c: char| matches!(c, ' ' | '=');
     let count = |name: &str| {
-        let (_, rest) = rest.split_once(name)?;
-        let word = rest
-            .trim_start_matches([' ', '='])
-            .split([',', ' '])
-            .next()?;
-        word.parse::<u64>().ok().map(|count| count as f64)
+        let count: u64 = word(rest, &[name], sign, &ENDS)?.parse().ok()?;
+        Some(count as f64)
     };
-    let rates = rest.split_once("#acc rate/pos = (").and_then(|(_, list)| {
-        let (list, _) = list.split_once(')')?;
-        list.split(',')
-            .map(|rate| rate.trim().parse().ok())
-            .collect()
-    });
     Some(Statistics {
         drafter: drafter.trim(),
         rounds: count("#gen drafts")?,
         drafted: count("#gen tokens")?,
         accepted: count("#acc tokens")?,
-        rates,
+        rates: rates_behind(rest, &["#acc rate/pos = ("]),
     })
 }
 
@@ -149,10 +131,8 @@ fn known(
         Some((_, name)) if last.contains_key(name.as_str()) => name,
         Some((key, name)) => {
             let names: Vec<&str> = last.keys().copied().collect();
-            return Err(file.refused(format!(
-                "no drafter is {key}={name}; there are {}",
-                names.join(", ")
-            )));
+            let names = names.join(", ");
+            return Err(file.refused(format!("no drafter is {key}={name}; there are {names}")));
         }
     };
     let mut before = [0.0; 3];
@@ -167,13 +147,8 @@ fn known(
         // Rates are of everything so far.
         let rates = one.rates.as_ref().filter(|_| before[0] == 0.0);
         if rounds > 0.0 {
-            parts.push(Rounds {
-                rounds,
-                drafted: Some(drafted),
-                accepted,
-                reached: rates.map(|rates| by_rates(rates, rounds, DIGIT)),
-                steps: None,
-            });
+            let reached = rates.map(|rates| by_rates(rates, rounds, DIGIT));
+            parts.push(Rounds::new(rounds, Some(drafted), accepted, reached));
         }
         before = now;
     }
@@ -203,10 +178,8 @@ pub(super) fn read(
     files: &[Text<'_>],
     chosen: &[(String, String)],
 ) -> Result<Counted, CountersError> {
-    let mut read = Counted {
-        by_request: true,
-        ..Counted::of(Source::LlamaCppLog)
-    };
+    let mut read = Counted::of(Source::LlamaCppLog, Vec::new());
+    read.by_request = true;
     let mut totals = Vec::new();
     let mut rounded = false;
     let mut without = Vec::new();
@@ -223,7 +196,7 @@ pub(super) fn read(
                 "Other drafters had rounds too, which are not counted: {}; --where drafter=NAME takes one.",
                 known.others.join(", ")
             );
-            read.notes.push(("other-drafters".into(), words));
+            read.note("other-drafters", words);
         }
         match known {
             Some(Known {
@@ -255,19 +228,15 @@ pub(super) fn read(
         ));
     }
     for &few in without.iter().filter(|&&few| few > 0.0) {
-        read.clusters.push(Rounds {
-            rounds: (few * rounds / drafted).round().max(1.0),
-            drafted: Some(few),
-            accepted: 0.0,
-            reached: Some(Vec::new()),
-            steps: None,
-        });
+        let rounds = (few * rounds / drafted).round().max(1.0);
+        let one = Rounds::new(rounds, Some(few), 0.0, Some(Vec::new()));
+        read.clusters.push(one);
     }
     if rounded {
         let words = "The lines of requests have no number of drafts: it is accepted drafts by the mean length less \
             1, which is printed with two digits, so that lengths are off by up to .005; GET /metrics of the \
             server (--metrics) has whole counts, and so have the statistics lines of newer servers.";
-        read.notes.push(("rounded".into(), words.to_owned()));
+        read.note("rounded", words);
     }
     Ok(read)
 }
@@ -280,36 +249,30 @@ fn of_lines(
     without: &mut Vec<f64>,
 ) -> Result<(), CountersError> {
     for line in lines {
+        let (accepted, drafted) = (line.accepted, line.drafted);
+        let refused = |message: String| file.refused_at(line.index, message);
         let Some(length) = line.length else {
-            return Err(file.refused(unknown(lines, line.number)));
+            return Err(file.refused(unknown(lines, line.index + 1)));
         };
-        if line.accepted == 0.0 {
-            without.push(line.drafted);
+        if accepted == 0.0 {
+            without.push(drafted);
             continue;
         }
         if length <= 1.0 {
-            return Err(file.refused(format!(
-                "line {}: {} drafts are accepted, and the mean length is {length}, without any",
-                line.number, line.accepted
+            return Err(refused(format!(
+                "{accepted} drafts are accepted, and the mean length is {length}, without any"
             )));
         }
-        let rounds = (line.accepted / (length - 1.0)).round().max(1.0);
-        if rounds > line.drafted {
-            return Err(file.refused(format!(
-                "line {}: {} accepted drafts at a mean length of {length} are {rounds} rounds, \
-                 and {} tokens are drafted",
-                line.number, line.accepted, line.drafted
+        let rounds = (accepted / (length - 1.0)).round().max(1.0);
+        if rounds > drafted {
+            return Err(refused(format!(
+                "{accepted} accepted drafts at a mean length of {length} are {rounds} rounds, and \
+                 {drafted} tokens are drafted"
             )));
         }
-        let one = Rounds {
-            rounds,
-            drafted: Some(line.drafted),
-            accepted: line.accepted,
-            reached: (line.rates.as_ref()).map(|rates| by_rates(rates, rounds, 0.0)),
-            steps: None,
-        };
-        one.check()
-            .map_err(|message| file.refused(format!("line {}: {message}", line.number)))?;
+        let reached = (line.rates.as_ref()).map(|rates| by_rates(rates, rounds, 0.0));
+        let one = Rounds::new(rounds, Some(drafted), accepted, reached);
+        one.check().map_err(refused)?;
         read.clusters.push(one);
     }
     Ok(())

@@ -23,21 +23,17 @@ fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     if json::is_it(text) {
         return forms::told(file);
     }
-    if speculators::is_it(text) {
-        return Ok(Source::Speculators);
-    }
     // Logs may quote anything, so that their own line decides.
-    if llama_cpp_log::is_it(text) {
-        return Ok(Source::LlamaCppLog);
-    }
-    if vllm_log::is_it(text) {
-        return Ok(Source::VllmLog);
-    }
-    if omlx_log::is_it(text) {
-        return Ok(Source::OmlxLog);
-    }
-    if prometheus::is_it(text) {
-        return Ok(Source::Prometheus);
+    type Is = fn(&str) -> bool;
+    let known: [(Source, Is); 5] = [
+        (Source::Speculators, speculators::is_it),
+        (Source::LlamaCppLog, llama_cpp_log::is_it),
+        (Source::VllmLog, vllm_log::is_it),
+        (Source::OmlxLog, omlx_log::is_it),
+        (Source::Prometheus, prometheus::is_it),
+    ];
+    if let Some((source, _)) = known.into_iter().find(|(_, is_it)| is_it(text)) {
+        return Ok(source);
     }
     let names = Source::ALL.map(|source| format!("{} ({})", source.words(), source));
     Err(file.refused(format!(
@@ -74,10 +70,7 @@ pub fn count(
     let Some(first) = files.first() else {
         return Err(CountersError::Together("no file is given".to_owned()));
     };
-    let source = match from {
-        Some(source) => source,
-        None => told(first)?,
-    };
+    let source = from.map_or_else(|| told(first), Ok)?;
     for file in files.iter().skip(1).filter(|_| from.is_none()) {
         let other = told(file)?;
         if other != source {
@@ -96,28 +89,27 @@ pub fn count(
         )));
     }
     let read = match source {
-        Source::Prometheus => prometheus::read(files, chosen)?,
-        Source::VllmBench => vllm_bench::read(files)?,
-        Source::Aiperf => aiperf::read(files)?,
-        Source::LlamaCppLog => llama_cpp_log::read(files, chosen)?,
-        Source::Speculators => speculators::read(files, chosen)?,
-        Source::VllmLog => vllm_log::read(files)?,
-        Source::OmlxLog => omlx_log::read(files)?,
-        _ => forms::read(files, source)?,
+        Source::Prometheus => prometheus::read(files, chosen),
+        Source::VllmBench => vllm_bench::read(files),
+        Source::Aiperf => aiperf::read(files),
+        Source::LlamaCppLog => llama_cpp_log::read(files, chosen),
+        Source::Speculators => speculators::read(files, chosen),
+        Source::VllmLog => vllm_log::read(files),
+        Source::OmlxLog => omlx_log::read(files),
+        _ => forms::read(files, source),
     };
-    checked(read, files)
+    checked(read?, files)
 }
 
 /// Checks what was read, and finds K.
 fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersError> {
-    for (index, one) in read.clusters.iter().enumerate() {
-        one.check().map_err(|message| {
-            let entry = match read.clusters.len() {
-                1 => String::new(),
-                _ => format!("entry {}: ", index + 1),
-            };
-            read::refused(files, format!("{entry}{message}"))
-        })?;
+    for (one, number) in read.clusters.iter().zip(1..) {
+        let named = |message: String| match read.clusters.len() {
+            1 => message,
+            _ => format!("entry {number}: {message}"),
+        };
+        let checked = one.check().map_err(named);
+        checked.map_err(|message| read::refused(files, message))?;
     }
     let empty = read.clusters.iter().filter(|one| one.rounds == 0.0).count();
     let mut counts = read.clusters.iter().map(|one| one.rounds > 0.0);
@@ -132,24 +124,19 @@ fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersErr
     if empty > 0 {
         let words =
             format!("{empty} of the entries have no round with drafts, and count for nothing.");
-        read.notes.push(("no-rounds".into(), words));
+        read.note("no-rounds", words);
     }
     let total = read.total();
     let drafted = total.drafted.map(|drafted| drafted / total.rounds);
     let places = total.reached.as_ref().map(Vec::len);
     // The drafts of a round, rounded up; by rates that were rounded they may be slightly off.
     let around = drafted.map(|drafted| (drafted - 1e-9).ceil() as usize);
-    let length = match (read.length, places, around) {
-        (Some(length), places, around) => {
-            let least = places.unwrap_or(0).max(around.unwrap_or(0));
-            Some(length.max(least))
-        }
-        (None, Some(places), around) => Some(places.max(around.unwrap_or(0))),
-        (None, None, Some(around)) => {
-            let whole = drafted.is_some_and(|drafted| (drafted - around as f64).abs() < 1e-9);
-            whole.then_some(around)
-        }
-        (None, None, None) => None,
+    let least = places.unwrap_or(0).max(around.unwrap_or(0));
+    let is_whole =
+        |around: &usize| drafted.is_some_and(|drafted| (drafted - *around as f64).abs() < 1e-9);
+    let length = match read.length.or(places) {
+        Some(length) => Some(length.max(least)),
+        None => around.filter(is_whole),
     };
     read.length = length.map(|length| length.max(1));
     let length = read.length.unwrap_or(0);
@@ -162,7 +149,7 @@ fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersErr
     if total.reached.as_ref().map_or(0.0, off) > 0.5 {
         let words = "The places do not add up to all accepted drafts: the server counted on \
             while it was read. Lengths are from the places.";
-        read.notes.push(("torn".into(), words.to_owned()));
+        read.note("torn", words);
     }
     Ok(read)
 }

@@ -56,19 +56,19 @@ pub(super) fn read(
     files: &[Text<'_>],
     chosen: &[(String, String)],
 ) -> Result<Counted, CountersError> {
-    let mut notes = Vec::new();
+    let mut read = Counted::of(Source::Prometheus, Vec::new());
     let (last, first) = match files {
         [one] => {
             let words = "One dump counts everything since the server started, warm-up and other \
                 people's requests too; two dumps, the earlier first, count what was between them.";
-            notes.push(("since-start".into(), words.to_owned()));
+            read.note("since-start", words);
             (one, None)
         }
         [earlier, later] => (later, Some(earlier)),
         _ => {
+            let count = files.len();
             return Err(CountersError::Together(format!(
-                "{} dumps of Prometheus are given; give one, or an earlier and a later one",
-                files.len()
+                "{count} dumps of Prometheus are given; give one, or an earlier and a later one"
             )));
         }
     };
@@ -82,44 +82,38 @@ pub(super) fn read(
     });
     let rounds = summed(&series, chosen).map_err(|message| last.refused(message))?;
     let has = |name: &str| series.keys().any(|(own, _)| own.contains(name));
-    let rates_alone = has(RATES) && !has(COMMON);
-    if rates_alone {
+    read.rates_alone = has(RATES) && !has(COMMON);
+    if read.rates_alone {
         let words = "MAX observes each batch's rate, so that these are means over batches, large and small \
             alike, and no counts: nothing is told of lengths that did not run.";
-        notes.push(("rates-alone".into(), words.to_owned()));
+        read.note("rates-alone", words);
     }
     if has(CALLS) {
         let words = "SGLang counts calls, and tokens of all requests: accepted drafts are tokens less calls \
             less the prompt's own token of each request, and what a text cuts off at its end is not in \
             them. K and places are not counted; meta_info of /generate has them by request.";
-        notes.push(("by-tokens".into(), words.to_owned()));
+        read.note("by-tokens", words);
     }
     for label in ["engine", "instance"] {
         let values: BTreeSet<_> = values(&series, label).collect();
         if values.len() > 1 {
-            notes.push((
-                "summed".into(),
-                format!(
-                    "{} {label}s are counted together; --where {label}={} takes one.",
-                    values.len(),
-                    values.first().copied().unwrap_or_default()
-                ),
-            ));
+            let (count, first) = (values.len(), values.first().copied().unwrap_or_default());
+            let words = format!(
+                "{count} {label}s are counted together; --where {label}={first} takes one."
+            );
+            read.note("summed", words);
         }
     }
-    Ok(Counted {
-        clusters: vec![rounds],
-        rates_alone,
-        notes,
-        ..Counted::of(Source::Prometheus)
-    })
+    read.clusters.push(rounds);
+    Ok(read)
 }
 
 /// All values of a label.
 fn values<'a>(series: &'a Series, label: &'a str) -> impl Iterator<Item = &'a str> {
-    series
+    let labels = series
         .keys()
-        .filter_map(move |(_, labels)| labels.get(label).map(String::as_str))
+        .filter_map(move |(_, labels)| labels.get(label));
+    labels.map(String::as_str)
 }
 
 fn parsed(file: &Text<'_>) -> Result<Series, CountersError> {
@@ -132,13 +126,11 @@ fn parsed(file: &Text<'_>) -> Result<Series, CountersError> {
         if line.starts_with('#') || !is_read(name) {
             continue;
         }
-        let read =
-            one(line).map_err(|message| file.refused(format!("line {}: {message}", index + 1)))?;
-        let (labels, value) = read;
-        let name = name.to_owned();
-        if series.insert((name, labels), value).is_some() {
+        let read = one(line).map_err(|message| file.refused_at(index, message));
+        let (labels, value) = read?;
+        if series.insert((name.to_owned(), labels), value).is_some() {
             let message = "is there twice with the same labels; give one dump a file";
-            return Err(file.refused(format!("line {}: {message}", index + 1)));
+            return Err(file.refused_at(index, message));
         }
     }
     if means && !series.keys().any(|(name, _)| name.contains("spec_")) {
@@ -150,19 +142,12 @@ fn parsed(file: &Text<'_>) -> Result<Series, CountersError> {
     }
     if series.is_empty() {
         return Err(file.refused(format!(
-            "has no counter {COMMON}drafts: the server has not drafted, or speculative decoding is \
-             off"
+            "has no counter {COMMON}drafts: the server has not drafted, or speculative decoding is off"
         )));
     }
     // Some exporters write a counter under both names.
-    let both: Vec<_> = series
-        .keys()
-        .filter(|(name, labels)| series.contains_key(&(format!("{name}_total"), labels.clone())))
-        .cloned()
-        .collect();
-    for key in both {
-        series.remove(&key);
-    }
+    let totals: BTreeSet<_> = series.keys().cloned().collect();
+    series.retain(|(name, labels), _| !totals.contains(&(format!("{name}_total"), labels.clone())));
     Ok(series)
 }
 
@@ -192,9 +177,8 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
         },
     };
     let value = rest.split_whitespace().next().unwrap_or_default();
-    let count: f64 = value
-        .parse()
-        .map_err(|_| format!("{value:?} is no value of a counter"))?;
+    let count = value.parse::<f64>();
+    let count = count.map_err(|_| format!("{value:?} is no value of a counter"))?;
     if !(count.is_finite() && count >= 0.0) || value.is_empty() {
         return Err(format!("is {count}; a counter is finite and from 0 on"));
     }
@@ -204,6 +188,14 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
         ));
     }
     Ok((labels, count))
+}
+
+/// Labels with their values.
+fn joined<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>, by: &str) -> String {
+    let labels = labels
+        .into_iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    labels.collect::<Vec<_>>().join(by)
 }
 
 /// Subtracts, so that `later` has what was counted between two dumps.
@@ -216,8 +208,7 @@ fn subtract(
     for ((name, labels), before) in earlier {
         let now = later.get_mut(&(name.clone(), labels.clone()));
         let fell = |now: &str| {
-            let at = labels.iter().map(|(key, value)| format!("{key}={value}"));
-            let at = at.collect::<Vec<_>>().join(",");
+            let at = joined(labels, ",");
             last.refused(format!(
                 "{name}{{{at}}} is {now}, and was {before} in {}: the server started again between \
                  the two, or they are in the wrong order; take both from one life of the server, \
@@ -238,32 +229,29 @@ fn subtract(
 /// The sums over all labels but the place.
 fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String> {
     if series.is_empty() {
-        let wanted = chosen.iter().map(|(key, value)| format!("{key}={value}"));
+        let wanted = joined(chosen.iter().map(|(key, value)| (key, value)), " and ");
         return Err(format!(
-            "no counter has {}; see the labels in the file",
-            wanted.collect::<Vec<_>>().join(" and ")
+            "no counter has {wanted}; see the labels in the file"
         ));
     }
     for label in ["model_name", "model"] {
         let names: BTreeSet<_> = values(series, label).collect();
         if names.len() > 1 {
             let names: Vec<_> = names.into_iter().collect();
+            let (all, first) = (names.join(", "), names.first().copied().unwrap_or_default());
             return Err(format!(
-                "counts several models ({}); choose one: ⟨where {label}={}⟩",
-                names.join(", "),
-                names.first().copied().unwrap_or_default()
+                "counts several models ({all}); choose one: ⟨where {label}={first}⟩"
             ));
         }
     }
-    let prefixes: BTreeSet<&str> = series
-        .keys()
-        .filter_map(|(name, _)| Some(name.split_once("spec_")?.0))
-        .collect();
+    let prefixes = series.keys();
+    let prefixes = prefixes.filter_map(|(name, _)| Some(name.split_once("spec_")?.0));
+    let prefixes: BTreeSet<&str> = prefixes.collect();
     if prefixes.len() > 1 {
-        let names: Vec<_> = prefixes.into_iter().collect();
+        let names = prefixes.into_iter().collect::<Vec<_>>().join(", ");
+        let words = "give one server a file";
         return Err(format!(
-            "has counters of several servers ({}); give one server a file",
-            names.join(", ")
+            "has counters of several servers ({names}); {words}"
         ));
     }
     let other = calls(series).or_else(|| rates(series).transpose());
@@ -298,23 +286,13 @@ fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String
     let sum = |places: &Vec<f64>| places.iter().sum();
     let accepted = accepted.or_else(|| reached.as_ref().map(sum));
     let accepted = accepted.ok_or_else(|| format!("lacks {COMMON}accepted_tokens"))?;
-    Ok(Rounds {
-        rounds,
-        drafted,
-        accepted,
-        reached,
-        steps: None,
-    })
+    Ok(Rounds::new(rounds, drafted, accepted, reached))
 }
 
 /// The sum of a counter over all labels; none where it is not there.
 fn sum(series: &Series, what: &str) -> Option<f64> {
-    let mut of = series
-        .iter()
-        .filter(|((name, _), _)| name.contains(what))
-        .peekable();
-    of.peek()?;
-    Some(of.map(|(_, count)| count).sum())
+    let of = series.iter().filter(|((name, _), _)| name.contains(what));
+    of.map(|(_, count)| *count).reduce(|sum, count| sum + count)
 }
 
 /// The sums of a counter by the place in a round.
@@ -341,11 +319,7 @@ fn calls(series: &Series) -> Option<Result<Rounds, String>> {
                  requests had drafts"
             ));
         }
-        Ok(Rounds {
-            rounds,
-            accepted,
-            ..Rounds::default()
-        })
+        Ok(Rounds::new(rounds, None, accepted, None))
     };
     let lacks =
         || "lacks sglang:generation_tokens_total, which the tokens of its calls follow from";
@@ -359,13 +333,9 @@ fn by_place_tried(series: &Series) -> Result<Option<Rounds>, String> {
         return Ok(None);
     };
     let reached = by_place(series, ACCEPTED)?;
-    Ok(Some(Rounds {
-        rounds,
-        drafted: Some(tried.iter().sum()),
-        accepted: reached.iter().sum(),
-        reached: Some(reached),
-        steps: None,
-    }))
+    let (drafted, accepted) = (tried.iter().sum(), reached.iter().sum());
+    let all = Rounds::new(rounds, Some(drafted), accepted, Some(reached));
+    Ok(Some(all))
 }
 
 /// MAX's means over batches of the rates at each place: one round stands for all.
@@ -385,10 +355,6 @@ fn rates(series: &Series) -> Result<Option<Rounds>, String> {
         })
     };
     let reached: Vec<f64> = sums.iter().enumerate().map(of).collect::<Result<_, _>>()?;
-    Ok(Some(Rounds {
-        rounds: 1.0,
-        accepted: reached.iter().sum(),
-        reached: Some(reached),
-        ..Rounds::default()
-    }))
+    let accepted = reached.iter().sum();
+    Ok(Some(Rounds::new(1.0, None, accepted, Some(reached))))
 }

@@ -1,6 +1,7 @@
 //! What every reader is given, and what it makes of one record.
 
 use crate::counters::counted::{CountersError, MOST_DRAFTS, Rounds};
+use std::fmt::Display;
 
 /// A file that was read whole.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,11 @@ pub struct Text<'a> {
 impl Text<'_> {
     pub(super) fn refused(&self, message: impl Into<String>) -> CountersError {
         CountersError::File(self.name.to_owned(), message.into())
+    }
+
+    /// Refuses a line, which is counted from 0 here.
+    pub(super) fn refused_at(&self, line: usize, message: impl Display) -> CountersError {
+        self.refused(format!("line {}: {message}", line + 1))
     }
 }
 
@@ -51,6 +57,28 @@ pub(super) fn agree(
     }
 }
 
+/// The word behind one of some names and behind signs that are skipped.
+pub(super) fn word<'a>(
+    line: &'a str,
+    names: &[&str],
+    skipped: fn(char) -> bool,
+    ends: &[char],
+) -> Option<&'a str> {
+    let (_, rest) = names.iter().find_map(|name| line.split_once(name))?;
+    rest.trim_start_matches(skipped).split(ends).next()
+}
+
+/// A count that is whole.
+pub(super) fn whole(text: &str) -> Option<f64> {
+    text.trim().parse::<u64>().ok().map(|count| count as f64)
+}
+
+/// Rates with commas between them.
+pub(super) fn rates(list: &str) -> Option<Vec<f64>> {
+    let rates = list.split(',').map(|rate| rate.trim().parse().ok());
+    rates.collect()
+}
+
 /// Refuses files that are read together.
 pub(super) fn refused(files: &[Text<'_>], message: impl Into<String>) -> CountersError {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
@@ -59,19 +87,13 @@ pub(super) fn refused(files: &[Text<'_>], message: impl Into<String>) -> Counter
 
 /// The count of a place that is named by its position, 0, 1, ..
 pub(super) fn place<'a>(places: &'a mut Vec<f64>, position: &str) -> Result<&'a mut f64, String> {
-    let index: usize = position
-        .trim()
-        .parse()
-        .ok()
-        // "00" beside "0" would be two of one place.
-        .filter(|&index: &usize| index < MOST_DRAFTS && index.to_string() == position.trim())
-        .ok_or_else(|| format!("position {position:?} is none of 0 to {}", MOST_DRAFTS - 1))?;
-    if places.len() <= index {
-        places.resize(index + 1, 0.0);
-    }
-    places
-        .get_mut(index)
-        .ok_or_else(|| format!("position {position:?} has no place"))
+    let index: Option<usize> = position.trim().parse().ok();
+    // "00" beside "0" would be two of one place.
+    let is_place = |index: &usize| *index < MOST_DRAFTS && index.to_string() == position.trim();
+    let none = || format!("position {position:?} is none of 0 to {}", MOST_DRAFTS - 1);
+    let index = index.filter(is_place).ok_or_else(none)?;
+    places.resize(places.len().max(index + 1), 0.0);
+    Ok(&mut places[index])
 }
 
 /// Counts of places, from their rates by round, which are printed within `digit`: whole where that
@@ -81,11 +103,8 @@ pub(super) fn by_rates(rates: &[f64], rounds: f64, digit: f64) -> Vec<f64> {
     let count = |rate: &f64| {
         let count = rate * rounds;
         let whole = count.round();
-        if (count - whole).abs() <= slack && slack < 0.5 {
-            whole
-        } else {
-            count
-        }
+        let is_whole = (count - whole).abs() <= slack && slack < 0.5;
+        if is_whole { whole } else { count }
     };
     rates.iter().map(count).collect()
 }

@@ -14,9 +14,8 @@ use serde_json::{Map, Value};
 pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
     let most = number(fields, "num_spec_tokens")?.filter(|&most| most > 0.0);
     if let Some(most) = most.filter(|&most| most > MOST_DRAFTS as f64) {
-        return Err(format!(
-            "num_spec_tokens: is {most}; at most {MOST_DRAFTS} are read"
-        ));
+        let words = format!("num_spec_tokens: is {most}; at most {MOST_DRAFTS} are read");
+        return Err(words);
     }
     let counts = histogram(fields, "acceptance_histogram")?;
     let either = |one, other| Ok::<_, String>(number(fields, one)?.or(number(fields, other)?));
@@ -31,27 +30,16 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
         let from = "the steps or the histogram come";
         found.map_or(Ok(()), |found| agree(name, said, (from, found), 1e-9))
     };
-    let of_histogram = counts
-        .as_ref()
-        .map(|counts| Rounds::of_histogram(counts, None));
-    let histogram = of_histogram.as_ref();
-    differs(
-        "acceptance_histogram",
-        histogram.map(|one| one.rounds),
-        Some(rounds.rounds),
-    )?;
-    differs(
-        "acceptance_histogram",
-        histogram.map(|one| one.accepted),
-        Some(rounds.accepted),
-    )?;
-    let accepted = either("num_accepted_draft_tokens", "total_accepted_draft_tokens")?;
-    differs("num_accepted_draft_tokens", accepted, Some(rounds.accepted))?;
-    differs(
-        "num_spec_steps",
-        number(fields, "num_spec_steps")?,
-        Some(rounds.rounds),
-    )?;
+    let counts = counts.map(|counts| Rounds::of_histogram(&counts, None));
+    let of_rounds = counts.as_ref().map(|one| one.rounds);
+    let of_accepted = counts.as_ref().map(|one| one.accepted);
+    let (passes, accepted) = (Some(rounds.rounds), Some(rounds.accepted));
+    differs("acceptance_histogram", of_rounds, passes)?;
+    differs("acceptance_histogram", of_accepted, accepted)?;
+    let said = either("num_accepted_draft_tokens", "total_accepted_draft_tokens")?;
+    differs("num_accepted_draft_tokens", said, accepted)?;
+    let said = number(fields, "num_spec_steps")?;
+    differs("num_spec_steps", said, passes)?;
     differs("num_draft_tokens", drafted, rounds.drafted)?;
     Ok(Record {
         rounds,
@@ -86,16 +74,14 @@ fn steps(
         (Some(accepted), Some(drafted)) => (accepted, drafted),
         (None, None) => return Ok(None),
         _ => {
-            return Err(format!(
-                "{of_drafted}: there is one of {of_accepted} and it alone"
-            ));
+            let words = format!("{of_drafted}: there is one of {of_accepted} and it alone");
+            return Err(words);
         }
     };
-    if accepted.len() != drafted.len() {
+    let (has, wanted) = (drafted.len(), accepted.len());
+    if has != wanted {
         return Err(format!(
-            "{of_drafted}: has {} steps, and {of_accepted} {}",
-            drafted.len(),
-            accepted.len()
+            "{of_drafted}: has {has} steps, and {of_accepted} {wanted}"
         ));
     }
     let whole = |count: f64| count.fract() == 0.0 && (0.0..=MOST_DRAFTS as f64).contains(&count);

@@ -49,21 +49,17 @@ pub(super) fn read(
             if !chosen.iter().all(fits) {
                 continue;
             }
-            let row = row(&of)
-                .map_err(|message| file.refused(format!("line {}: {message}", index + 1)))?;
-            rows.push(row);
+            let row = row(&of).map_err(|message| file.refused_at(index, message));
+            rows.push(row?);
         }
     }
-    let mut read = Counted {
-        clusters: vec![Rounds::sum(&rows)],
-        ..Counted::of(Source::Speculators)
-    };
+    let mut read = Counted::of(Source::Speculators, vec![Rounds::sum(&rows)]);
     if rows.len() > 1 {
         let words = format!(
             "{} subsets are counted together, each by its rounds; --where subset=NAME takes one.",
             rows.len()
         );
-        read.notes.push(("summed".into(), words));
+        read.note("summed", words);
     }
     Ok(read)
 }
@@ -84,13 +80,9 @@ fn row<'a>(of: &impl Fn(&str) -> Option<&'a str>) -> Result<Rounds, String> {
     while let Some(rate) = number(&format!("{PLACE}{}", rates.len()))? {
         rates.push(rate);
     }
-    let row = Rounds {
-        rounds,
-        drafted: number("num_draft_tokens")?,
-        accepted: need("num_accepted_tokens")?,
-        reached: (!rates.is_empty()).then(|| by_rates(&rates, rounds, 0.0)),
-        steps: None,
-    };
+    let (drafted, accepted) = (number("num_draft_tokens")?, need("num_accepted_tokens")?);
+    let reached = (!rates.is_empty()).then(|| by_rates(&rates, rounds, 0.0));
+    let row = Rounds::new(rounds, drafted, accepted, reached);
     row.check()?;
     Ok(row)
 }

@@ -15,12 +15,8 @@ const VLLM: &str = "# HELP vllm:spec_decode_num_drafts_total Number of spec deco
     vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 3.0\n";
 
 fn read_all(texts: &[&str]) -> Result<Counted, CountersError> {
-    let names = ["a", "b", "c"];
-    let files: Vec<Text<'_>> = names
-        .into_iter()
-        .zip(texts)
-        .map(|(name, text)| Text { name, text })
-        .collect();
+    let files = ["a", "b", "c"].into_iter().zip(texts);
+    let files: Vec<Text<'_>> = files.map(|(name, text)| Text { name, text }).collect();
     count(&files, None, &[])
 }
 
@@ -41,11 +37,16 @@ fn chosen(text: &str, key: &str, value: &str) -> Result<Counted, CountersError> 
     count(&[file], None, &[(key.to_owned(), value.to_owned())])
 }
 
-fn refused(texts: &[&str], words: &[&str]) {
-    let message = read_all(texts).unwrap_err().to_string();
+/// Shows that what was read is refused, in these words.
+fn says(read: Result<Counted, CountersError>, words: &[&str]) {
+    let message = read.unwrap_err().to_string();
     for word in words {
         assert!(message.contains(word), "{message} lacks {word}");
     }
+}
+
+fn refused(texts: &[&str], words: &[&str]) {
+    says(read_all(texts), words);
 }
 
 /// Cases a line: what stands in a text, what is put there, and all words of the refusal.
@@ -67,10 +68,8 @@ fn has_note(counted: &Counted, name: &str) -> bool {
 fn counters_of_vllm_and_llama_cpp() {
     let counted = read_as(Source::Prometheus, 3, VLLM);
     let total = counted.total();
-    assert_eq!(
-        (total.rounds, total.drafted, total.accepted),
-        (1000.0, Some(3000.0), 1660.0)
-    );
+    assert_eq!((total.rounds, total.accepted), (1000.0, 1660.0));
+    assert_eq!(total.drafted, Some(3000.0));
     assert_eq!(total.reached, Some(vec![710.0, 530.0, 420.0]));
     assert!(has_note(&counted, "since-start"));
     // llama.cpp has no labels but the place, and names no place that was never accepted.
@@ -83,36 +82,28 @@ fn counters_of_vllm_and_llama_cpp() {
     assert_eq!(reached, Some(vec![710.0, 530.0, 420.0, 0.0]));
     // The names of older versions, and both at once.
     let old = VLLM.replace("_total{", "{");
-    assert_eq!(read_one(&old).total(), read_one(VLLM).total());
-    assert_eq!(
-        read_one(&format!("{old}{VLLM}")).total(),
-        read_one(VLLM).total()
-    );
+    for text in [&old, &format!("{old}{VLLM}")] {
+        assert_eq!(read_one(text).total(), total);
+    }
 }
 
 #[test]
 fn two_dumps_count_what_was_between_them() {
-    let later = VLLM
-        .replace(" 1000.0", " 1600.0")
-        .replace(" 3000.0", " 4800.0")
-        .replace(" 1660.0", " 2661.0")
-        .replace(" 710.0", " 1111.0")
-        .replace(" 530.0", " 880.0")
-        .replace(" 420.0", " 670.0");
+    let mut later = VLLM.to_owned();
+    for change in "1000 1600|3000 4800|1660 2661|710 1111|530 880|420 670".split('|') {
+        let (before, behind) = change.split_once(' ').unwrap();
+        later = later.replace(&format!(" {before}.0"), &format!(" {behind}.0"));
+    }
     let between = read_all(&[VLLM, &later]).unwrap();
     let total = between.total();
     assert_eq!((total.rounds, total.accepted), (600.0, 1001.0));
     assert_eq!(total.reached, Some(vec![401.0, 350.0, 250.0]));
     assert!(!has_note(&between, "since-start"));
-    refused(
-        &[&later, VLLM],
-        &["b: ", "was 1111 in a", "started again", "the earlier first"],
-    );
+    let words = ["b: ", "was 1111 in a", "started again", "the earlier first"];
+    refused(&[&later, VLLM], &words);
     let gone = "vllm:spec_decode_num_drafts_total{engine=\"1\",model_name=\"m\"} 9\n";
-    refused(
-        &[&format!("{VLLM}{gone}"), &later],
-        &["is missing, and was 9"],
-    );
+    let gone = format!("{VLLM}{gone}");
+    refused(&[&gone, &later], &["is missing, and was 9"]);
     refused(&[VLLM, VLLM], &["no round with drafts"]);
     refused(&[VLLM, VLLM, VLLM], &["3 dumps"]);
 }
@@ -126,18 +117,12 @@ fn labels_are_summed_or_chosen() {
     assert!(has_note(&counted, "summed"));
     let second = chosen(&both, "engine", "1").unwrap();
     assert_eq!(second.total().rounds, 1000.0);
-    let message = chosen(&both, "engine", "7").unwrap_err().to_string();
-    assert!(message.contains("no counter has engine=7"), "{message}");
+    says(chosen(&both, "engine", "7"), &["no counter has engine=7"]);
     let other = VLLM.replace("model_name=\"m\"", "model_name=\"a \\\"b\\\"\"");
-    refused(
-        &[&format!("{VLLM}{other}")],
-        &["several models (a \"b\", m)", "⟨where model_name="],
-    );
-    let server = VLLM.replace("vllm:", "llamacpp:");
-    refused(
-        &[&format!("{VLLM}{server}")],
-        &["several servers (llamacpp:, vllm:)"],
-    );
+    let words = ["several models (a \"b\", m)", "⟨where model_name="];
+    refused(&[&format!("{VLLM}{other}")], &words);
+    let both = format!("{VLLM}{}", VLLM.replace("vllm:", "llamacpp:"));
+    refused(&[&both], &["several servers (llamacpp:, vllm:)"]);
 }
 
 #[test]
@@ -146,10 +131,8 @@ fn counters_that_say_too_little_or_contradict_themselves() {
         let lines = VLLM.lines().filter(|line| !line.contains(name));
         lines.collect::<Vec<_>>().join("\n")
     };
-    refused(
-        &[&without("num_drafts")],
-        &["a: lacks the number of drafts, spec_decode_num_drafts"],
-    );
+    let lacks = "a: lacks the number of drafts, spec_decode_num_drafts";
+    refused(&[&without("num_drafts")], &[lacks]);
     refused_with(
         VLLM,
         r#"
@@ -172,10 +155,8 @@ fn counters_that_say_too_little_or_contradict_themselves() {
     let half = VLLM.replace(" 1660.0", " 1660.5");
     refused(&[&half], &["is 1660.5", "rounds and tokens are whole"]);
     refused(&["# HELP vllm:x y\nvllm:x 1\n"], &["has not drafted"]);
-    refused(
-        &["sglang:spec_accept_length{model_name=\"m\"} 2.9\n"],
-        &["SGLang's gauges", "number of drafts"],
-    );
+    let gauges = "sglang:spec_accept_length{model_name=\"m\"} 2.9\n";
+    refused(&[gauges], &["SGLang's gauges", "number of drafts"]);
     // A scrape in which a counter moved on is no contradiction, and is said.
     let torn = read_one(&VLLM.replace(" 1660.0", " 1662.0"));
     assert!(has_note(&torn, "torn"));
@@ -184,10 +165,8 @@ fn counters_that_say_too_little_or_contradict_themselves() {
     assert_eq!((counted.length, counted.total().reached), (Some(3), None));
     let mixed = without("per_pos").replace(" 3000.0", " 2900.0");
     assert_eq!(read_one(&mixed).length, None);
-    refused(
-        &["nothing of this kind"],
-        &["prometheus", "vllm-requests", "speculators"],
-    );
+    let tools = ["prometheus", "vllm-requests", "speculators"];
+    refused(&["nothing of this kind"], &tools);
 }
 
 /// The worked example of vLLM's page.
@@ -263,14 +242,10 @@ fn responses_of_vllm_are_a_request_each() {
         "#,
     );
     let other = REQUEST.replace("\"num_spec_tokens\": 3", "\"num_spec_tokens\": 5");
-    refused(
-        &[REQUEST, &other],
-        &["b: ", "num_spec_tokens: is 5, and 3 in others"],
-    );
-    refused(
-        &["{\"metrics\": {\"speculative_decoding\": null}}"],
-        &["--per-request-spec-decode-metrics"],
-    );
+    let words = ["b: ", "num_spec_tokens: is 5, and 3 in others"];
+    refused(&[REQUEST, &other], &words);
+    let null = "{\"metrics\": {\"speculative_decoding\": null}}";
+    refused(&[null], &["--per-request-spec-decode-metrics"]);
     refused(&["{\"metrics\": "], &["is no JSON"]);
 }
 
@@ -334,15 +309,9 @@ fn the_log_of_llama_cpp() {
     let both = read_one(&format!("{line}{places}{none}"));
     assert_eq!((both.clusters.len(), both.total().rounds), (2, 109.0));
     let old = "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n";
-    refused(
-        &[&format!("main: ready\n{old}")],
-        &[
-            "line 2 lacks the number of drafts",
-            "171 of 297",
-            ".576",
-            "GET /metrics",
-        ],
-    );
+    let lacks = "line 2 lacks the number of drafts";
+    let words = [lacks, "171 of 297", ".576", "GET /metrics"];
+    refused(&[&format!("main: ready\n{old}")], &words);
     refused(&[none], &["no request of the log has an accepted draft"]);
     refused_with(
         line,
@@ -364,8 +333,7 @@ fn the_table_of_speculators() {
     assert_eq!(counted.total().reached, Some(vec![712.0, 531.0, 420.0]));
     let one = chosen(&text, "subset", "a, b").unwrap();
     assert_eq!(one.total().rounds, 10.0);
-    let message = chosen(&text, "set", "x").unwrap_err().to_string();
-    assert!(message.contains("lacks the column set"), "{message}");
+    says(chosen(&text, "set", "x"), &["lacks the column set"]);
     assert!(chosen(&text, "subset", "x").is_err());
     refused_with(
         &text,
@@ -379,14 +347,10 @@ fn the_table_of_speculators() {
 
 #[test]
 fn a_tool_can_be_named() {
-    let file = Text {
-        name: "a",
-        text: VLLM,
-    };
-    let message = count(&[file], Some(Source::LlamaCppLog), &[])
-        .unwrap_err()
-        .to_string();
-    assert!(message.contains("has no line of the server"), "{message}");
+    let (name, text) = ("a", VLLM);
+    let file = Text { name, text };
+    let log = count(&[file], Some(Source::LlamaCppLog), &[]);
+    says(log, &["has no line of the server"]);
     for source in Source::ALL {
         assert_eq!(source.as_str().parse(), Ok(source));
         let _ = count(&[file], Some(source), &[]);
@@ -425,6 +389,7 @@ fn every_tool_that_counts() {
         acceptance rate: 45.6%\n";
     let omlx = "vlm_mtp stats: request=e2af rounds=1079 accepted=1414/2158 (65.5%) tokens_per_round=2.31\n";
     let bench = r#"{"backend": "sglang", "completed": 100, "accept_length": 2.45}"#;
+    let no_places = "SpecDecoding metrics: Mean acceptance length: 2.50, Accepted: 150 tokens, Drafted: 290 tokens";
     let cases: [(&str, Source, Option<usize>, f64, f64); 16] = [
         (listed, Source::SglangRequests, Some(5), 4.0, 9.0),
         (tensorrt, Source::TensorrtLlm, Some(3), 20.0, 30.0),
@@ -441,14 +406,7 @@ fn every_tool_that_counts() {
         (log, Source::VllmLog, Some(3), 65.0, 89.0),
         (omlx, Source::OmlxLog, Some(2), 1079.0, 1414.0),
         (bench, Source::SglangBench, None, 1.0, 1.4500000000000002),
-        // A mean length of no places.
-        (
-            "SpecDecoding metrics: Mean acceptance length: 2.50, Accepted: 150 tokens, Drafted: 290 tokens",
-            Source::VllmLog,
-            None,
-            100.0,
-            150.0,
-        ),
+        (no_places, Source::VllmLog, None, 100.0, 150.0),
     ];
     for (text, source, length, rounds, accepted) in cases {
         let counted = read_one(text);
@@ -462,59 +420,42 @@ fn every_tool_that_counts() {
     assert_eq!(read_one(tensorrt).total().drafted, Some(60.0));
     let rounds = read_one(listed);
     assert_eq!(rounds.total().drafted, Some(17.0));
-    let steps = rounds
-        .clusters
-        .iter()
-        .map(|one| one.steps.as_ref().map_or(0, Vec::len));
-    assert_eq!(steps.collect::<Vec<_>>(), [3, 1]);
+    let steps = rounds.clusters.iter().map(|one| one.steps.as_ref());
+    let steps: Vec<_> = steps.map(|steps| steps.map(Vec::len)).collect();
+    assert_eq!(steps, [Some(3), Some(1)]);
     let name = "bench.json";
     assert_eq!(throughput(&Text { name, text: listed }).unwrap(), 90.5);
     let aiperf = r#"{"output_token_throughput": {"unit": "tokens/sec", "avg": 118.0}}"#;
     assert_eq!(throughput(&Text { name, text: aiperf }).unwrap(), 118.0);
     for text in [meta, r#"{"output_throughput": 0}"#] {
         let refused = throughput(&Text { name, text }).unwrap_err().to_string();
-        assert!(
-            refused.contains("bench.json says no tokens a second")
-                || refused.contains("bench.json: says"),
-            "{refused}"
-        );
+        let words = ["bench.json says no tokens a second", "bench.json: says"];
+        let is_said = words.iter().any(|words| refused.contains(words));
+        assert!(is_said, "{refused}");
     }
+    let histogram = r#"{"meta_info": {"spec_verify_ct": 43, "spec_num_correct_drafts": 63,
+        "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 2]}}"#;
+    let lengths = r#"{"stats": {"verify_lengths": [6, 0], "accept_lengths": [4, 1]}}"#;
+    let sums = r#"{"stats": {"verify_lengths": [6], "accept_lengths": [4], "num_accepted_draft_tokens": 4}}"#;
+    let tokens = r#"{"meta_info": {"spec_verify_ct": 43}}"#;
+    let passes = r#"{"timings": {"draft_n": 347, "draft_n_accepted": 65}}"#;
+    let more = r#"{"timings": {"predicted_n": 60, "draft_n": 347, "draft_n_accepted": 65}}"#;
+    let alone = r#"{"request_perf_metrics": {"speculative_decoding": {"total_accepted_draft_tokens": 3,
+        "total_draft_tokens": 9}}}"#;
+    let no_mean = "SpecDecoding metrics: Accepted: 9 tokens, Drafted: 290 tokens";
     for (text, words) in [
+        (histogram, "spec_verify_ct: is 43"),
+        (lengths, "accept_lengths[1]: 0 of -1 are no counts"),
         (
-            r#"{"meta_info": {"spec_verify_ct": 43, "spec_num_correct_drafts": 63,
-            "spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 2]}}"#,
-            "spec_verify_ct: is 43",
-        ),
-        (
-            r#"{"stats": {"verify_lengths": [6, 0], "accept_lengths": [4, 1]}}"#,
-            "accept_lengths[1]: 0 of -1 are no counts",
-        ),
-        (
-            r#"{"stats": {"verify_lengths": [6], "accept_lengths": [4], "num_accepted_draft_tokens": 4}}"#,
+            sums,
             "num_accepted_draft_tokens: is 4, and the rounds come to 3",
         ),
-        (
-            r#"{"meta_info": {"spec_verify_ct": 43}}"#,
-            "completion_tokens: is missing",
-        ),
-        (
-            r#"{"timings": {"draft_n": 347, "draft_n_accepted": 65}}"#,
-            "stream = true",
-        ),
-        (
-            r#"{"timings": {"predicted_n": 60, "draft_n": 347, "draft_n_accepted": 65}}"#,
-            "predicted_n only 60",
-        ),
-        (
-            r#"{"request_perf_metrics": {"speculative_decoding": {"total_accepted_draft_tokens": 3,
-            "total_draft_tokens": 9}}}"#,
-            "numRequestsWithDraftTokens",
-        ),
+        (tokens, "completion_tokens: is missing"),
+        (passes, "stream = true"),
+        (more, "predicted_n only 60"),
+        (alone, "numRequestsWithDraftTokens"),
         (r#"{"accept_length": 0.0}"#, "no mean of tokens a round"),
-        (
-            "SpecDecoding metrics: Accepted: 9 tokens, Drafted: 290 tokens",
-            "lacks the number of rounds",
-        ),
+        (no_mean, "lacks the number of rounds"),
         ("vlm_mtp stats: rounds=3", "line 1: lacks accepted="),
         ("data: {\"a\": 1}\n", "no counts of speculative decoding"),
         ("data: {\n", "line 1: is no JSON"),
@@ -538,31 +479,18 @@ fn streamed_responses() {
              \"draft_n_accepted\": {accepted}}}}}\n\n"
         )
     };
-    let one = [
-        chunk(1, 0, 0),
-        chunk(4, 3, 2),
-        chunk(5, 6, 2),
-        chunk(9, 9, 5),
-    ]
-    .concat();
+    let chunks = |all: [[u32; 3]; 4]| all.map(|[a, b, c]| chunk(a, b, c)).concat();
+    let one = chunks([[1, 0, 0], [4, 3, 2], [5, 6, 2], [9, 9, 5]]);
     let counted = read_as(Source::LlamaCpp, 3, &one);
     let steps = counted.clusters[0].steps.as_ref().unwrap();
     let accepted: Vec<usize> = steps.iter().map(|step| step.accepted).collect();
     assert_eq!(accepted, [2, 0, 3]);
     // Two answers one behind the other, and one with tokens between rounds, where is not known.
     assert_eq!(read_one(&format!("{one}{one}")).clusters.len(), 2);
-    let gaps = [
-        chunk(1, 0, 0),
-        chunk(4, 3, 2),
-        chunk(9, 3, 2),
-        chunk(10, 6, 2),
-    ]
-    .concat();
+    let gaps = chunks([[1, 0, 0], [4, 3, 2], [9, 3, 2], [10, 6, 2]]);
     let counted = read_as(Source::LlamaCpp, 3, &gaps);
-    assert_eq!(
-        (counted.total().rounds, &counted.clusters[0].steps),
-        (2.0, &None)
-    );
+    assert_eq!(counted.total().rounds, 2.0);
+    assert_eq!(counted.clusters[0].steps, None);
     let sglang = |id: &str, rounds: u32, accepted: u32| {
         format!(
             "data: {{\"meta_info\": {{\"id\": \"{id}\", \"spec_verify_ct\": {rounds}, \
@@ -570,13 +498,10 @@ fn streamed_responses() {
             3 * rounds
         )
     };
-    let both = [
-        sglang("a", 1, 1),
-        sglang("a", 5, 8),
-        sglang("b", 2, 3),
-        sglang("b", 7, 9),
-    ]
-    .concat();
+    let both = [("a", 1, 1), ("a", 5, 8), ("b", 2, 3), ("b", 7, 9)];
+    let both = both
+        .map(|(id, rounds, accepted)| sglang(id, rounds, accepted))
+        .concat();
     let counted = read_as(Source::SglangRequests, 3, &both);
     let rounds: Vec<f64> = counted.clusters.iter().map(|one| one.rounds).collect();
     assert_eq!(rounds, [5.0, 7.0]);
@@ -592,10 +517,8 @@ fn statistics_of_llama_cpp() {
     let both = format!("{request}{statistics}");
     let counted = read_as(Source::LlamaCppLog, 3, &both);
     let total = counted.total();
-    assert_eq!(
-        (total.rounds, total.reached),
-        (87.0, Some(vec![70.0, 55.0, 42.0]))
-    );
+    assert_eq!(total.rounds, 87.0);
+    assert_eq!(total.reached, Some(vec![70.0, 55.0, 42.0]));
     assert!(counted.by_request && !has_note(&counted, "rounded"));
     // A second request counts what it added.
     let second = request
@@ -621,11 +544,8 @@ fn statistics_of_llama_cpp() {
     assert!(has_note(&counted, "other-drafters") && !counted.by_request);
     let other = chosen(older, "drafter", "ngram-mod").unwrap().total();
     assert_eq!((other.rounds, other.accepted), (7.0, 90.0));
-    let message = chosen(older, "drafter", "eagle").unwrap_err().to_string();
-    assert!(
-        message.contains("there are draft-mtp, ngram-mod"),
-        "{message}"
-    );
+    let unknown = chosen(older, "drafter", "eagle");
+    says(unknown, &["there are draft-mtp, ngram-mod"]);
 }
 
 /// Prometheus of servers that count otherwise than vLLM.

@@ -11,15 +11,11 @@ use serde_json::{Map, Value};
 
 pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
     let runs = objects(files, |fields| run(fields).map(Some))?;
-    let mut read = Counted {
-        clusters: vec![Rounds::sum(&runs)],
-        ..Counted::of(Source::VllmBench)
-    };
-    if runs.len() > 1 {
-        let runs = runs.len();
-        let words =
-            format!("{runs} runs are counted together; they have to be of one K and one load.");
-        read.notes.push(("summed".into(), words));
+    let mut read = Counted::of(Source::VllmBench, vec![Rounds::sum(&runs)]);
+    let runs = runs.len();
+    if runs > 1 {
+        let words = "runs are counted together; they have to be of one K and one load.";
+        read.note("summed", format!("{runs} {words}"));
     }
     Ok(read)
 }
@@ -36,13 +32,7 @@ fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
     let reached = reached.map(|rates| by_rates(&rates, rounds, 0.0));
     let accepted = of("accepted_tokens")?.or(of("num_accepted_tokens")?);
     let accepted = accepted.ok_or("lacks spec_decode_accepted_tokens")?;
-    let run = Rounds {
-        rounds,
-        drafted,
-        accepted,
-        reached,
-        steps: None,
-    };
+    let run = Rounds::new(rounds, drafted, accepted, reached);
     run.check()?;
     if let Some(length) = of("acceptance_length")?.filter(|_| rounds > 0.0) {
         let own = 1.0 + accepted / rounds;

@@ -4,7 +4,7 @@
 //! length: 2.37, .., Accepted: 89 tokens, Drafted: 975 tokens, Per-position acceptance rate: 0.600, ..,
 //! Avg Draft acceptance rate: 9.1%`.
 
-use super::read::{Text, by_rates};
+use super::read::{Text, by_rates, word};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 
 const LINE: &str = "SpecDecoding metrics:";
@@ -15,11 +15,9 @@ pub(super) fn is_it(text: &str) -> bool {
 
 /// The number behind a name.
 fn number(line: &str, name: &str) -> Option<f64> {
-    let (_, rest) = line.split_once(name)?;
-    let word = rest.trim_start().split([',', ' ', '%']).next()?;
-    word.parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+    let word = word(line, &[name], char::is_whitespace, &[',', ' ', '%'])?;
+    let number: f64 = word.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
 }
 
 fn rates(line: &str) -> Option<Vec<f64>> {
@@ -36,9 +34,9 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
             let Some((_, line)) = line.split_once(LINE) else {
                 continue;
             };
-            let refused = |what: String| file.refused(format!("line {}: {what}", index + 1));
-            let of =
-                |name: &str| number(line, name).ok_or_else(|| refused(format!("lacks {name}")));
+            let refused = |what: String| file.refused_at(index, what);
+            let lacks = |name: &str| refused(format!("lacks {name}"));
+            let of = |name: &str| number(line, name).ok_or_else(|| lacks(name));
             let (accepted, drafted) = (of("Accepted:")?, of("Drafted:")?);
             if drafted == 0.0 {
                 continue;
@@ -59,25 +57,17 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
                 }
                 _ => return Err(refused("lacks the number of rounds: no draft was accepted, and places do not tell it; GET /metrics has it".to_owned())),
             };
-            let one = Rounds {
-                rounds,
-                drafted: Some(drafted),
-                accepted,
-                reached: rates.map(|rates| by_rates(&rates, rounds, 0.0005)),
-                steps: None,
-            };
+            let reached = rates.map(|rates| by_rates(&rates, rounds, 0.0005));
+            let one = Rounds::new(rounds, Some(drafted), accepted, reached);
             one.check().map_err(refused)?;
             all.push(one);
         }
     }
-    let mut read = Counted {
-        clusters: vec![Rounds::sum(&all)],
-        ..Counted::of(Source::VllmLog)
-    };
+    let mut read = Counted::of(Source::VllmLog, vec![Rounds::sum(&all)]);
     if rounded {
         let words = "Rounds were not all of K drafts, so their number is accepted drafts by the mean \
             length less 1, which is printed with two digits; GET /metrics has whole counts.";
-        read.notes.push(("rounded".into(), words.to_owned()));
+        read.note("rounded", words);
     }
     Ok(read)
 }

@@ -15,8 +15,8 @@ impl<'a> Here<'a> {
 
     /// Returns by token how often it is kept. O(V) at first.
     pub(super) fn ratios(&self) -> &[f64] {
-        let all = || (0..self.q.row.len()).map(|place| self.keep_exactly(place));
-        self.ratios.get_or_init(|| all().collect())
+        let all = || self.row(|place| self.keep_exactly(place));
+        self.made.ratios.get_or_init(all)
     }
 
     pub(super) fn keep_exactly(&self, place: usize) -> f64 {
@@ -29,7 +29,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let row = &draft.row;
-        let moved = || draft.moved_from(self.q.row);
+        let moved = || draft.moved(self.q.row);
         told.rule[0] = Factor::of(row.at(x), self.q.at(x), self.price(moved));
         if self.rule == Rule::TOKEN && !self.p.rest {
             let kept = row.sum(self.ratios(), self.q.row.len(), |mass, keep| mass * keep);
@@ -71,7 +71,7 @@ impl<'a> Here<'a> {
                 _ => 0.0,
             });
             let law = self.q.at(y) * keep(y) + (1.0 - kept).max(0.0) * correct(y);
-            told.output = self.on_output(law, || draft.moved_from(self.q.row));
+            told.output = self.on_output(law, || draft.moved(self.q.row));
         }
         told
     }
@@ -91,11 +91,8 @@ impl<'a> Here<'a> {
                 |place: usize| (self.q.at(place) / self.q.largest().max(1e-300)).powf(power);
             let all = (0..self.q.row.len()).filter(|&place| is_near(place));
             let sum: f64 = all.map(weight).sum();
-            let hit = if is_near(x) {
-                weight(x) / sum.max(1e-300)
-            } else {
-                0.0
-            };
+            let own = if is_near(x) { weight(x) } else { 0.0 };
+            let hit = own / sum.max(1e-300);
             let price = self.price(|| 1.0);
             told.rule[0] = Factor::of(hit, self.q.at(x), price);
             if self.rule == Rule::TOKEN && !self.p.rest {
@@ -106,10 +103,8 @@ impl<'a> Here<'a> {
             }
             return told;
         }
-        let near: f64 = (0..self.q.row.len())
-            .filter(|&place| is_near(place))
-            .map(|place| self.q.at(place))
-            .sum();
+        let near = (0..self.q.row.len()).filter(|&place| is_near(place));
+        let near: f64 = near.map(|place| self.q.at(place)).sum();
         told.rule[0] = match is_near(x) {
             true => Factor::of(near, 1.0, 0.0),
             false => Factor::of(1.0 - near, 0.0, 0.0),

@@ -2,8 +2,8 @@
 
 use super::changed::Prepared;
 use super::{Here, Told};
-use crate::audit::model::bugs::BUGS;
-use crate::audit::model::engine::{Laws, own_noise};
+use crate::audit::model::bugs::Bug;
+use crate::audit::model::engine::{Laws, get, own_noise};
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Correct, Keep, Reused};
@@ -89,15 +89,10 @@ impl<'a> Here<'a> {
             _ => 1.0,
         };
         let best = self.p.likeliest();
-        let best_left = (correct == Correct::LikeliestLeft && !self.kept)
-            .then(|| {
-                (0..size).max_by(|a, b| {
-                    self.correction(*a)
-                        .total_cmp(&self.correction(*b))
-                        .then(b.cmp(a))
-                })
-            })
-            .flatten();
+        let left = |place: &usize| self.correction(*place);
+        let falling = |a: &usize, b: &usize| left(a).total_cmp(&left(b)).then(b.cmp(a));
+        let is_asked = correct == Correct::LikeliestLeft && !self.kept;
+        let best_left = (0..if is_asked { size } else { 0 }).max_by(falling);
         let last = size.saturating_sub(1);
         let law = |place: usize| -> f64 {
             match correct {
@@ -141,16 +136,13 @@ impl<'a> Here<'a> {
             let out = match correct {
                 Correct::OffDraft => {
                     let lost = |place: usize| {
-                        let keep = if as_claimed {
-                            self.keep_exactly(place)
-                        } else {
-                            self.keeps(keep, place)
+                        let keep = match as_claimed {
+                            true => self.keep_exactly(place),
+                            false => self.keeps(keep, place),
                         };
-                        let left = 1.0 - self.p.at(place);
-                        if left > 0.0 {
-                            self.q.at(place) * (1.0 - keep) / left
-                        } else {
-                            0.0
+                        match 1.0 - self.p.at(place) {
+                            left if left > 0.0 => self.q.at(place) * (1.0 - keep) / left,
+                            _ => 0.0,
                         }
                     };
                     let all: f64 = (0..size).filter(|place| *place != y).map(lost).sum();
@@ -170,7 +162,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let (p, q) = (&prepared.row, &draft.row);
-        let moved = || draft.moved_from(self.q.row);
+        let moved = || draft.moved(self.q.row);
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), self.price(moved));
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
@@ -183,7 +175,7 @@ impl<'a> Here<'a> {
                 }
             }
         }
-        told.output = self.on_output(p.at(self.output), || prepared.moved(self));
+        told.output = self.on_output(p.at(self.output), || prepared.moved(self.p.row));
         told
     }
 
@@ -229,7 +221,7 @@ impl<'a> Here<'a> {
             }
             _ if self.kept => {}
             Reused::CoinCorrects | Reused::DraftCorrects => {
-                let law: Vec<f64> = (0..self.p.row.len()).map(self.residual()).collect();
+                let law = self.row(self.residual());
                 let cell = cell_of(&law, y);
                 let (number, length) = match reused {
                     Reused::CoinCorrects => ([keep, 1.0], 1.0 - keep),
@@ -242,13 +234,10 @@ impl<'a> Here<'a> {
                 }
             }
             Reused::ClocksCorrect => {
-                let over: Vec<f64> = (0..self.p.row.len())
-                    .map(|place| self.over(place))
-                    .collect();
+                let over = self.row(|place| self.over(place));
                 let law = own_noise(&over, self.q.row);
                 if self.known.left > 0.0 {
-                    told.rule[2] =
-                        self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                    told.rule[2] = self.on_correction(|place| get(&law, place));
                 }
             }
         }
@@ -256,24 +245,23 @@ impl<'a> Here<'a> {
     }
 
     /// Engines of the rule that carries.
-    pub(super) fn carried(&self, number: usize) -> Told {
+    pub(super) fn carried(&self, bug: &Bug) -> Told {
         let mut told = Told::NOTHING;
-        let Some(bug) = BUGS.get(number).filter(|_| !self.outside) else {
+        if self.outside {
             return told;
-        };
+        }
         let laws = Laws::new(self.rule, &bug.engine, &self.position());
         match self.draft() {
             Some(x) => {
                 told.rule[1] = self.on_acceptance(laws.keep(x));
                 if !self.kept {
                     let law = laws.correction(x);
-                    told.rule[2] =
-                        self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                    told.rule[2] = self.on_correction(|place| get(&law, place));
                 }
             }
             None => {
                 let claim = self.undrafted(self.p.at(self.output), self.known.left);
-                let own = laws.bonus.get(self.output).copied().unwrap_or(0.0);
+                let own = get(&laws.bonus, self.output);
                 told.rule[3] = Factor::of(own, claim, 2.0 * self.known.width);
             }
         }

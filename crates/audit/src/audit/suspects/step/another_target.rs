@@ -43,7 +43,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let row = &prepared.row;
-        let (moved, left) = (|| prepared.moved(self), || prepared.left(self));
+        let (moved, left) = (|| prepared.moved(self.p.row), || prepared.left(self));
         if let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) {
             let offered = self.stands * self.q.at(x);
             if checks {
@@ -56,12 +56,13 @@ impl<'a> Here<'a> {
         }
         if alone && !self.outside {
             let claim = self.undrafted(self.p.at(self.output), self.known.left);
-            let own = match self.rule == Rule::CARRIED {
-                true => self.undrafted_of(row, left()),
-                false => row.at(self.output),
+            let left = if self.rule == Rule::CARRIED {
+                left()
+            } else {
+                0.0
             };
-            let edge = claim <= 0.0 && self.is_edge();
-            told.rule[3] = match edge {
+            let own = self.undrafted(row.at(self.output), left);
+            told.rule[3] = match claim <= 0.0 && self.is_edge() {
                 true => Factor::ONE,
                 false => Factor::of(own, claim, self.price(moved)),
             };
@@ -73,10 +74,6 @@ impl<'a> Here<'a> {
             };
         }
         told
-    }
-
-    pub(super) fn undrafted_of(&self, row: &Changed<'_>, left: f64) -> f64 {
-        self.undrafted(row.at(self.output), left)
     }
 
     pub(super) fn corrected(&self, row: &Changed<'_>, left: impl Fn() -> f64) -> Factor {

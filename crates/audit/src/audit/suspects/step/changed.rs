@@ -56,12 +56,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    pub(super) fn moved(&self, here: &Here<'_>) -> f64 {
-        self.moved_from(here.p.row)
-    }
-
     /// Returns how much is moved from the row that was changed.
-    pub(super) fn moved_from(&self, row: &[f64]) -> f64 {
+    pub(super) fn moved(&self, row: &[f64]) -> f64 {
         *self.moved.get_or_init(|| self.row.moved(row))
     }
 
@@ -80,7 +76,7 @@ impl<'a> Here<'a> {
     /// pass over it.
     pub(super) fn price_of(&self, row: &Changed<'_>, left: f64) -> f64 {
         // By token: q, the claim, and what noise may do to it beyond that.
-        let (near, whole) = self.near.get_or_init(|| {
+        let (near, whole) = self.made.near.get_or_init(|| {
             let mut near: Vec<[f64; 3]> = (0..self.listed())
                 .map(|place| [self.q.at(place), self.correction(place), 0.0])
                 .collect();
@@ -122,16 +118,10 @@ impl<'a> Here<'a> {
             }
             Change::Uncut(which) => {
                 let mut other = self.claimed.clone();
-                let cut = |all: u8| which == 0 || which == all;
-                if cut(1) {
-                    other.top_k = None;
-                }
-                if cut(2) {
-                    other.top_p = None;
-                }
-                if cut(3) {
-                    other.min_p = None;
-                }
+                let kept = |number: u8| which != 0 && which != number;
+                other.top_k = other.top_k.filter(|_| kept(1));
+                other.top_p = other.top_p.filter(|_| kept(2));
+                other.min_p = other.min_p.filter(|_| kept(3));
                 match (&other == self.claimed, other.cuts()) {
                     (true, _) => None,
                     (false, true) => self.recut(1.0, &other),
@@ -166,10 +156,8 @@ impl<'a> Here<'a> {
             }
             Change::NoRepeat(tokens) => {
                 let banned = self.past.banned.get(tokens.checked_sub(1)?)?;
-                scaled(
-                    self.p.row,
-                    banned.iter().map(|place| (*place, 0.0)).collect(),
-                )
+                let factors = banned.iter().map(|place| (*place, 0.0));
+                scaled(self.p.row, factors.collect())
             }
             Change::Lag { b, counts, ever } => {
                 let factor = |count: u32, before: bool| match (counts, before) {
@@ -193,32 +181,25 @@ impl<'a> Here<'a> {
     pub(super) fn learnt(&self, add: f64) -> Option<Changed<'_>> {
         let [came, expected] = self.came?;
         let all = self.p.row.iter().zip(came).zip(expected);
-        let mut row: Vec<f64> = all
-            .map(|((p, came), expected)| p * (came + add) / (expected + add))
-            .collect();
+        let row = all.map(|((p, came), expected)| p * (came + add) / (expected + add));
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
     }
 
     /// p without the tokens that should have come so often and never did.
     fn unseen(&self, least: f64) -> Option<Changed<'_>> {
-        let all = self
-            .came
-            .into_iter()
-            .flat_map(|[came, expected]| came.iter().zip(expected));
-        let never = all
-            .enumerate()
-            .filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
+        let [came, expected] = self.came?;
+        let all = came.iter().zip(expected).enumerate();
+        let never = all.filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
         let never: Vec<(usize, f64)> = never.map(|(place, _)| (place, 0.0)).collect();
-        (!never.is_empty())
-            .then(|| scaled(self.p.row, never))
-            .flatten()
+        scaled(self.p.row, never)
     }
 
     /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
     /// heaviest tokens.
     pub(super) fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
         let made = || View::new(self.whole, self.p.rest);
-        let whole = self.uncut.get_or_init(made);
+        let whole = self.made.whole.get_or_init(made);
         let claimed = Claimed {
             temperature: factor * claimed.temperature,
             ..claimed.clone()
@@ -237,9 +218,8 @@ impl<'a> Here<'a> {
             true => x,
             false => x.powf(1.0 / factor),
         };
-        let mut row: Vec<f64> = (tokens.iter())
-            .map(|token| power(whole.at(*token as usize)))
-            .collect();
+        let row = (tokens.iter()).map(|token| power(whole.at(*token as usize)));
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row);
         cut_row(&mut row, &claimed, false).ok()?;
         let places = tokens.iter().map(|token| *token as usize);

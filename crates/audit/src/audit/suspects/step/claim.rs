@@ -32,10 +32,7 @@ impl<'a> Here<'a> {
             if self.noise.sigma > 0.0 {
                 let reach = 6.0 * self.noise.spread();
                 for place in 0..listed {
-                    let (p, q) = (
-                        self.reach * self.p.at(place),
-                        self.stands * self.q.at(place),
-                    );
+                    let (p, q) = self.both_at(place);
                     if p > 0.0 && q > 0.0 && (p / q).ln().abs() < reach {
                         known.near.push(u32::try_from(place).unwrap_or(u32::MAX));
                         known.noisy_left += self.noise.call(p, q) - (p - q).max(0.0);
@@ -45,7 +42,7 @@ impl<'a> Here<'a> {
         }
         self.known = known;
         if let Some(x) = self.draft() {
-            let (p, q) = (self.reach * self.p.at(x), self.stands * self.q.at(x));
+            let (p, q) = self.both_at(x);
             let exact = self.keep_of(self.p.at(x), q, self.known.left);
             let mut other = exact;
             if self.noise.sigma > 0.0 && self.compares() && q > 0.0 {
@@ -58,8 +55,7 @@ impl<'a> Here<'a> {
                 0.5 * (exact - other).abs() + self.known.width * keep.min(1.0 - keep);
         }
         if self.draft().is_some() && !self.outside {
-            let all = 0..self.p.row.len();
-            self.known.corrections = all.map(|place| self.correction_at(place)).collect();
+            self.known.corrections = self.row(|place| self.correction_at(place));
         }
         if self.siblings && !self.drafts.is_empty() && !self.outside {
             self.known.several = Some(self.several(&Engine::HONEST, [None; 2]));
@@ -114,16 +110,11 @@ impl<'a> Here<'a> {
             return self.p.at(place);
         }
         let exact = self.over(place) / self.known.left;
-        match self.noise.sigma > 0.0 {
-            false => exact,
-            true => {
-                let (p, q) = (
-                    self.reach * self.p.at(place),
-                    self.stands * self.q.at(place),
-                );
-                0.5 * (exact + self.noise.call(p, q) / self.known.noisy_left)
-            }
+        if self.noise.sigma <= 0.0 {
+            return exact;
         }
+        let (p, q) = self.both_at(place);
+        0.5 * (exact + self.noise.call(p, q) / self.known.noisy_left)
     }
 
     /// A law of corrections over the claimed one, at what came out.

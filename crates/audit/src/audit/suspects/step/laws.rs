@@ -8,16 +8,12 @@ use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 
 impl<'a> Here<'a> {
-    /// Tells whether drafts are a draw of the draft's row.
-    pub(crate) fn drafts_are_drawn(&self) -> bool {
-        self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
-    }
-
     /// Returns p and q of the draft, its chance of being kept, and how far that may be off.
     pub(crate) fn acceptance(&self) -> Option<[f64; 4]> {
-        let x = self
-            .draft()
-            .filter(|x| !self.p.is_rest(*x) && !self.outside)?;
+        let x = self.draft().filter(|_| !self.outside)?;
+        if self.p.is_rest(x) {
+            return None;
+        }
         let known = &self.known;
         Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
     }
@@ -25,29 +21,25 @@ impl<'a> Here<'a> {
     /// The law of a token where nothing was drafted.
     pub(crate) fn law_alone(&self) -> Vec<f64> {
         match self.rule == Rule::CARRIED && self.known.left > 0.0 {
-            true => (0..self.p.row.len())
-                .map(|place| self.over(place) / self.known.left)
-                .collect(),
+            true => self.row(|place| self.over(place) / self.known.left),
             false => self.p.row.to_vec(),
         }
     }
 
     /// The law of a draft that is drawn.
     pub(crate) fn law_of_drafts(&self) -> Option<Vec<f64>> {
-        if !self.drafts_are_drawn() {
+        if self.rule.drafts() != Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
             return None;
         }
         if self.rule != Rule::BLOCK || self.reach >= 1.0 {
             return Some(self.q.row.to_vec());
         }
         let stop = self.spent(self.known.left);
-        let mut law: Vec<f64> = (0..self.q.row.len())
-            .map(|place| {
-                let q = self.q.at(place);
-                let ratio = ratio(self.reach * self.p.at(place), q);
-                q * (ratio + (1.0 - ratio) * stop)
-            })
-            .collect();
+        let mut law = self.row(|place| {
+            let q = self.q.at(place);
+            let ratio = ratio(self.reach * self.p.at(place), q);
+            q * (ratio + (1.0 - ratio) * stop)
+        });
         specgap_core::rule::normalise(&mut law);
         Some(law)
     }

@@ -50,14 +50,8 @@ pub(crate) struct Past {
     pub late: [Vec<(usize, u32, bool)>; 2],
 }
 
-/// p and q of another place, or two numbers a token.
-type Two<'a> = Option<[&'a [f64]; 2]>;
-
-/// Whether a position is outside of rounds, the rows before it, the text so far, and how often tokens
-/// came.
-pub(crate) type Around<'a> = (bool, Two<'a>, &'a Past, Two<'a>);
-
-/// What happened at a position, and the rows that it is held against.
+/// What happened at a position, and the rows that it is held against: [`Here::settle`] says first
+/// what is claimed of it.
 pub(crate) struct Here<'a> {
     pub rule: Rule,
     pub claimed: &'a Claimed,
@@ -85,16 +79,22 @@ pub(crate) struct Here<'a> {
     pub past: &'a Past,
     /// How often each token came so far, and how often it should have.
     pub came: Option<[&'a [f64]; 2]>,
-    known: Known,
-    /// `whole`, and what keeps each token, where they are asked for.
-    uncut: OnceCell<View<'a>>,
+    pub known: Known,
+    pub made: Made<'a>,
+}
+
+/// What is made where it is asked for.
+#[derive(Default)]
+pub(crate) struct Made<'a> {
+    whole: OnceCell<View<'a>>,
+    /// What keeps each token.
     ratios: OnceCell<Vec<f64>>,
     near: OnceCell<(Vec<[f64; 3]>, f64)>,
 }
 
 /// What the claim says at what happened.
 #[derive(Clone, Debug, Default)]
-struct Known {
+pub(crate) struct Known {
     /// The listed sum of (reach p - stands q)+.
     left: f64,
     /// The same under noise.
@@ -150,8 +150,17 @@ impl<'a> Here<'a> {
         self.reach >= 1.0 && self.stands >= 1.0
     }
 
+    /// reach p and stands q.
+    fn both_at(&self, place: usize) -> (f64, f64) {
+        (
+            self.reach * self.p.at(place),
+            self.stands * self.q.at(place),
+        )
+    }
+
     fn over(&self, place: usize) -> f64 {
-        (self.reach * self.p.at(place) - self.stands * self.q.at(place)).max(0.0)
+        let (p, q) = self.both_at(place);
+        (p - q).max(0.0)
     }
 
     /// Returns what a suspect says.
@@ -164,7 +173,7 @@ impl<'a> Here<'a> {
         }
         match law {
             Law::Target(_, place) => self.target(place, row),
-            Law::Engine(number) => self.carried(number),
+            Law::Engine(bug) => self.carried(bug),
             _ if self.outside || self.draft().is_none() => Told::NOTHING,
             Law::Both(_) => self.both(row(), draft()),
             Law::Draft(_) => draft().map_or(Told::NOTHING, |row| self.drafted(row)),
@@ -178,45 +187,13 @@ impl<'a> Here<'a> {
         }
     }
 
+    /// Lists a number of each entry of the rows.
+    fn row(&self, of: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..self.p.row.len()).map(of).collect()
+    }
+
     /// Counts the listed tokens.
     fn listed(&self) -> usize {
         self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
-    }
-
-    /// A step, and what is claimed of it.
-    pub(crate) fn new(
-        (rule, claimed, noise): (Rule, &'a Claimed, Noise),
-        [p, q]: [View<'a>; 2],
-        (whole, least, logits): (&'a [f64], f64, &'a [f64]),
-        [reach, stands]: [f64; 2],
-        (drafts, [siblings, by_output], kept, output): (&'a [usize], [bool; 2], bool, usize),
-        (outside, before, past, came): Around<'a>,
-    ) -> Self {
-        Self {
-            rule,
-            claimed,
-            noise,
-            p,
-            q,
-            whole,
-            least,
-            logits,
-            reach,
-            stands,
-            drafts,
-            siblings,
-            by_output,
-            kept,
-            output,
-            outside,
-            before,
-            past,
-            came,
-            known: Known::default(),
-            uncut: OnceCell::new(),
-            ratios: OnceCell::new(),
-            near: OnceCell::new(),
-        }
-        .settle()
     }
 }

@@ -50,14 +50,12 @@ impl Noise {
 impl<'a> Here<'a> {
     /// Returns what noise may do to a correction, relatively.
     pub(super) fn apart(&self) -> f64 {
-        let apart = match self.known.noisy_left > 0.0 {
-            true => {
-                let ends = self.known.left / self.known.noisy_left;
-                ((1.0 - ends) / (1.0 + ends)).abs()
-            }
-            false => 0.0,
-        };
-        apart + 2.0 * self.known.width
+        let mut apart = 2.0 * self.known.width;
+        if self.known.noisy_left > 0.0 {
+            let ends = self.known.left / self.known.noisy_left;
+            apart += ((1.0 - ends) / (1.0 + ends)).abs();
+        }
+        apart
     }
 
     /// Returns what the claim's noise could add to a law that moves so much.
@@ -84,36 +82,26 @@ impl<'a> Here<'a> {
             sigma,
             stated: true,
         };
-        let Some(x) = self
+        let draft = self
             .draft()
-            .filter(|x| self.compares() && !self.p.is_rest(*x))
-        else {
+            .filter(|x| self.compares() && !self.p.is_rest(*x));
+        let Some((p, q)) = draft.map(|x| self.both_at(x)).filter(|(_, q)| *q > 0.0) else {
             return [1.0; 2];
         };
-        let (p, q) = (self.reach * self.p.at(x), self.stands * self.q.at(x));
-        if q <= 0.0 {
-            return [1.0; 2];
-        }
-        let keep = self.stop(
-            ((p - noise.call(p, q)) / q).clamp(0.0, 1.0),
-            self.known.left,
-        );
+        let ratio = ((p - noise.call(p, q)) / q).clamp(0.0, 1.0);
+        let keep = self.stop(ratio, self.known.left);
         let first = self.on_acceptance(keep).ratio;
         let y = self.output;
         if self.kept || self.p.is_rest(y) || self.known.left <= 0.0 {
             return [first, 1.0];
         }
-        let (p, q) = (self.reach * self.p.at(y), self.stands * self.q.at(y));
+        let call = |place: usize| {
+            let (p, q) = self.both_at(place);
+            noise.call(p, q)
+        };
         let size = self.p.row.len() - usize::from(self.p.rest);
-        let sum: f64 = (0..size)
-            .map(|place| {
-                noise.call(
-                    self.reach * self.p.at(place),
-                    self.stands * self.q.at(place),
-                )
-            })
-            .sum();
-        let own = noise.call(p, q) / sum.max(1e-300);
+        let sum: f64 = (0..size).map(call).sum();
+        let own = call(y) / sum.max(1e-300);
         [first, Factor::of(own, self.correction(y), 0.0).ratio]
     }
 }

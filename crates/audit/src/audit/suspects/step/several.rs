@@ -2,9 +2,8 @@
 
 use super::changed::Prepared;
 use super::{Here, Several, Told};
-use crate::audit::model::bugs::BUGS;
-use crate::audit::model::engine::{Engine, Position};
-use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
+use crate::audit::model::engine::{Engine, Position, get};
+use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft};
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Law, Place};
 use crate::audit::suspects::view::SHORT;
@@ -27,7 +26,7 @@ impl<'a> Here<'a> {
             }
             _ => vec![None; self.drafts.len()],
         };
-        let mut decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        let mut decided = decide(self.rule, engine, &at, self.drafts);
         if self.by_output {
             decided.by_output();
         }
@@ -50,20 +49,17 @@ impl<'a> Here<'a> {
         draft: Option<&Prepared<'_>>,
     ) -> Told {
         let mut told = Told::NOTHING;
-        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         let everywhere = matches!(law, Law::Target(_, Place::Everywhere));
         let row = row.filter(|_| everywhere);
         if let Some(row) = row {
-            told.output = self.on_output(row.row.at(self.output), || row.moved(self));
+            told.output = self.on_output(row.row.at(self.output), || row.moved(self.p.row));
         }
         let Some(claim) = self.known.several.as_ref() else {
             return told;
         };
         let size = self.p.row.len();
         let other = match law {
-            Law::Engine(number) => BUGS
-                .get(number)
-                .map(|bug| self.several(&bug.engine, [None; 2])),
+            Law::Engine(bug) => Some(self.several(&bug.engine, [None; 2])),
             Law::OtherDraft(_) => {
                 draft.map(|q| self.several(&Engine::HONEST, [None, Some(&q.row.row(size))]))
             }
@@ -89,53 +85,34 @@ impl<'a> Here<'a> {
                 price: if ratio == 1.0 { 0.0 } else { price },
             };
         }
-        if let Some(place) = claim.place {
-            let (own, honest) = (get(&other.law, place), get(&claim.law, place));
+        // What is below the least is rounding.
+        let factor = |laws: [&[f64]; 2], place: usize, least: f64| {
+            let [own, honest] = laws.map(|law| get(law, place));
             let price = if own == honest { 0.0 } else { price };
-            let honest = if honest > 1e-12 { honest } else { 0.0 };
-            told.rule[1] = Factor::of(own, honest, price);
+            Factor::of(own, if honest > least { honest } else { 0.0 }, price)
+        };
+        if let Some(place) = claim.place {
+            told.rule[1] = factor([&other.law, &claim.law], place, 1e-12);
         }
         if !self.kept && !self.p.is_rest(self.output) {
-            let (own, honest) = (
-                get(&other.correction, self.output),
-                get(&claim.correction, self.output),
-            );
-            let price = if own == honest { 0.0 } else { price };
-            told.rule[2] = Factor::of(own, honest, price);
+            told.rule[2] = factor([&other.correction, &claim.correction], self.output, 0.0);
         }
         told
     }
 
     /// Each draft is held against a draw of its own from p, and the first draw comes out where none is hit.
     pub(super) fn draw_for_each(&self, claim: &Several) -> Several {
-        let mut tokens = self.drafts.to_vec();
-        tokens.sort_unstable();
-        tokens.dedup();
-        let mut law = vec![0.0; tokens.len() + 1];
-        let mut alive = 1.0;
-        for draft in self.drafts {
-            let keep = self.p.at(*draft);
-            if let Ok(place) = tokens.binary_search(draft)
-                && let Some(slot) = law.get_mut(place)
-            {
-                *slot += alive * keep;
-            }
-            alive *= 1.0 - keep;
+        let keeps = self.drafts.iter().map(|draft| self.p.at(*draft));
+        let (_, law) = kept_as(self.drafts, keeps);
+        // The first draw, which was not the first draft.
+        let mut correction = self.p.row.to_vec();
+        if let Some(first) = self.drafts.first().and_then(|x| correction.get_mut(*x)) {
+            *first = 0.0;
         }
-        if let Some(none) = law.last_mut() {
-            *none = alive;
-        }
+        specgap_core::rule::normalise(&mut correction);
         Several {
             law,
-            correction: {
-                // The first draw, which was not the first draft.
-                let mut law = self.p.row.to_vec();
-                if let Some(first) = self.drafts.first().and_then(|x| law.get_mut(*x)) {
-                    *first = 0.0;
-                }
-                specgap_core::rule::normalise(&mut law);
-                law
-            },
+            correction,
             ..claim.clone()
         }
     }

@@ -30,50 +30,102 @@ fn past() -> Past {
     }
 }
 
+#[derive(Clone)]
 struct Case {
     rule: Rule,
     carried: [f64; 2],
     drafts: Vec<usize>,
-    siblings: bool,
     kept: bool,
     output: usize,
     outside: bool,
 }
 
-fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(&Here<'_>, &Families)) {
-    let claimed = Claimed::at(1.0);
-    let past = past();
-    let here = Here::new(
-        (
-            case.rule,
-            &claimed,
-            Noise {
-                sigma: noise,
-                stated: true,
-            },
-        ),
-        [View::new(&P, false), View::new(&Q, false)],
-        (&P, 0.02, &LOGITS),
-        case.carried,
-        (&case.drafts, [case.siblings, false], case.kept, case.output),
-        (
-            case.outside,
-            Some([&BEFORE[0], &BEFORE[1]]),
-            &past,
-            Some([&CAME[0], &CAME[1]]),
-        ),
-    );
-    let families = Families::of(case.rule, 0, 0, case.siblings);
-    ask(&here, &families);
+impl Case {
+    /// A token that came without a draft.
+    fn alone(rule: Rule, carried: [f64; 2], output: usize, outside: bool) -> Self {
+        Self {
+            rule,
+            carried,
+            drafts: Vec::new(),
+            kept: false,
+            output,
+            outside,
+        }
+    }
+
+    /// A draft that was kept or not.
+    fn of(rule: Rule, carried: [f64; 2], draft: usize, kept: bool, output: usize) -> Self {
+        Self {
+            drafts: vec![draft],
+            kept,
+            ..Self::alone(rule, carried, output, false)
+        }
+    }
+}
+
+/// A step on these rows, with stated noise.
+fn here<'a>(
+    case: &'a Case,
+    sigma: f64,
+    [p, q]: [&'a [f64]; 2],
+    claimed: &'a Claimed,
+    past: &'a Past,
+) -> Here<'a> {
+    Here {
+        rule: case.rule,
+        claimed,
+        noise: Noise {
+            sigma,
+            stated: true,
+        },
+        p: View::new(p, false),
+        q: View::new(q, false),
+        whole: p,
+        least: 0.02,
+        logits: &[],
+        reach: case.carried[0],
+        stands: case.carried[1],
+        drafts: &case.drafts,
+        siblings: false,
+        by_output: false,
+        kept: case.kept,
+        output: case.output,
+        outside: case.outside,
+        before: None,
+        past,
+        came: None,
+        known: Known::default(),
+        made: Made::default(),
+    }
+}
+
+/// Tells what each suspect says of a step, in their order.
+fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(usize, Told)) {
+    let (claimed, past) = (Claimed::at(1.0), past());
+    let here = Here {
+        logits: &LOGITS,
+        before: Some([&BEFORE[0], &BEFORE[1]]),
+        came: Some([&CAME[0], &CAME[1]]),
+        ..here(case, noise, [&P, &Q], &claimed, &past)
+    };
+    let here = here.settle();
+    let families = Families::of(case.rule, 0, 0, false);
+    let changes = Changes::new(&families);
+    for (place, suspect) in families.suspects.iter().enumerate() {
+        ask(place, here.told(suspect, &changes));
+    }
+}
+
+/// The ratio of all that a suspect says of a round.
+fn of_rule(told: &Told) -> f64 {
+    told.rule.iter().map(|one| one.ratio).product()
 }
 
 /// All that can happen at a step with one draft, with its chance under the claim.
 fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
-    let at = Position {
-        reach,
-        stands,
-        ..Position::new(&P, &Q)
-    };
+    let mut at = Position::new(&P, &Q);
+    at.reach = reach;
+    at.stands = stands;
     let laws = Laws::new(rule, &Engine::HONEST, &at);
     let likeliest = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
     let drawn = match rule.drafts() {
@@ -82,23 +134,14 @@ fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
         _ => laws.draft.clone().unwrap(),
     };
     let mut all = Vec::new();
-    let mut push = |x: Option<usize>, kept: bool, output: usize, mass: f64| {
-        let case = Case {
-            rule,
-            carried: [reach, stands],
-            drafts: x.into_iter().collect(),
-            siblings: false,
-            kept,
-            output,
-            outside: false,
-        };
-        all.push((case, mass));
+    let mut push = |x: usize, kept: bool, output: usize, mass: f64| {
+        all.push((Case::of(rule, [reach, stands], x, kept, output), mass));
     };
     for (x, mass) in drawn.iter().enumerate() {
         let keep = laws.keep(x);
-        push(Some(x), true, x, mass * keep);
+        push(x, true, x, mass * keep);
         for (y, own) in laws.correction(x).iter().enumerate() {
-            push(Some(x), false, y, mass * (1.0 - keep) * own);
+            push(x, false, y, mass * (1.0 - keep) * own);
         }
     }
     all.retain(|(_, mass)| *mass > 1e-14);
@@ -126,48 +169,28 @@ fn no_suspect_wins_on_average() {
         let stands = carried[1];
         for (case, mass) in outcomes(rule, carried) {
             total += mass;
-            told(&case, 0.0, &mut |here, families| {
-                let changes = Changes::new(families);
-                for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
-                    let told = here.told(suspect, &changes);
-                    let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
-                    let ratios = [rule, told.output.ratio];
-                    for (slot, (share, _)) in SHARES.iter().enumerate() {
-                        for (which, ratio) in ratios.iter().enumerate() {
-                            // Given the text alone a draft may not stand.
-                            let mass = if which == 1 { mass * stands } else { mass };
-                            sum[2 * slot + which] += mass * (1.0 - share + share * ratio);
-                        }
+            told(&case, 0.0, &mut |place, told| {
+                let ratios = [of_rule(&told), told.output.ratio];
+                for (slot, (share, _)) in SHARES.iter().enumerate() {
+                    for (which, ratio) in ratios.iter().enumerate() {
+                        // Given the text alone a draft may not stand.
+                        let mass = if which == 1 { mass * stands } else { mass };
+                        sums[place][2 * slot + which] += mass * (1.0 - share + share * ratio);
                     }
                 }
             });
         }
         assert!((total - 1.0).abs() < 1e-9, "{rule}: {total}");
         if stands < 1.0 {
-            let over: Vec<f64> = P
-                .iter()
-                .zip(Q)
-                .map(|(p, q)| (p - stands * q).max(0.0))
-                .collect();
+            let over = P.iter().zip(Q);
+            let over: Vec<f64> = over.map(|(p, q)| (p - stands * q).max(0.0)).collect();
             let left: f64 = over.iter().sum();
             for (output, over) in over.iter().enumerate().filter(|(_, over)| **over > 0.0) {
-                let case = Case {
-                    rule,
-                    carried,
-                    drafts: Vec::new(),
-                    siblings: false,
-                    kept: false,
-                    output,
-                    outside: false,
-                };
-                told(&case, 0.0, &mut |here, families| {
-                    let changes = Changes::new(families);
-                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
-                        let ratio = here.told(suspect, &changes).output.ratio;
-                        for (slot, (share, _)) in SHARES.iter().enumerate() {
-                            sum[2 * slot + 1] +=
-                                (1.0 - stands) * over / left * (1.0 - share + share * ratio);
-                        }
+                let case = Case::alone(rule, carried, output, false);
+                told(&case, 0.0, &mut |place, told| {
+                    for (slot, (share, _)) in SHARES.iter().enumerate() {
+                        sums[place][2 * slot + 1] += (1.0 - stands) * over / left
+                            * (1.0 - share + share * told.output.ratio);
                     }
                 });
             }
@@ -194,23 +217,10 @@ fn no_suspect_wins_on_tokens_alone() {
         let families = Families::of(rule, 0, 0, false);
         let mut sums = vec![[0.0f64; 2]; families.suspects.len()];
         for (output, mass) in P.iter().enumerate() {
-            let case = Case {
-                rule,
-                carried: [1.0, 1.0],
-                drafts: Vec::new(),
-                siblings: false,
-                kept: false,
-                output,
-                outside,
-            };
-            told(&case, 0.0, &mut |here, families| {
-                let changes = Changes::new(families);
-                for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
-                    let told = here.told(suspect, &changes);
-                    let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
-                    sum[0] += mass * rule;
-                    sum[1] += mass * told.output.ratio;
-                }
+            let case = Case::alone(rule, [1.0, 1.0], output, outside);
+            told(&case, 0.0, &mut |place, told| {
+                sums[place][0] += mass * of_rule(&told);
+                sums[place][1] += mass * told.output.ratio;
             });
         }
         for (suspect, sum) in families.suspects.iter().zip(&sums) {
@@ -226,26 +236,20 @@ fn no_suspect_wins_on_tokens_alone() {
 #[test]
 fn long_rows_pay_what_their_tokens_do() {
     let made = |by: usize| {
-        let mut row: Vec<f64> = (0..1500)
-            .map(|i| 1.0 / (1 + i * by % 1499) as f64)
-            .collect();
+        let row = (0..1500).map(|i| 1.0 / (1 + i * by % 1499) as f64);
+        let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row);
         row
     };
     let (p, q) = (made(7), made(11));
     let (claimed, past) = (Claimed::at(1.0), past());
-    let noise = Noise {
-        sigma: 0.2,
-        stated: true,
+    let case = Case::of(Rule::TOKEN, [1.0, 1.0], 3, false, 0);
+    let here = Here {
+        least: 0.0,
+        before: Some([&q, &p]),
+        ..here(&case, 0.2, [&p, &q], &claimed, &past)
     };
-    let here = Here::new(
-        (Rule::TOKEN, &claimed, noise),
-        [View::new(&p, false), View::new(&q, false)],
-        (&p, 0.0, &[]),
-        [1.0, 1.0],
-        (&[3], [false; 2], false, 0),
-        (false, Some([&q, &p]), &past, None),
-    );
+    let here = here.settle();
     let families = Families::of(Rule::TOKEN, 0, 0, false);
     let mut found = 0;
     for change in &families.changes {
@@ -291,32 +295,13 @@ fn noise_is_covered_at_both_ends() {
                     true => noise.call(P[y], Q[y]) / sum,
                     false => (P[y] - Q[y]).max(0.0) / left,
                 };
-                let chance = if is_kept {
-                    kept
-                } else {
-                    (1.0 - kept) * correction
-                };
-                let case = Case {
-                    rule: Rule::TOKEN,
-                    carried: [1.0, 1.0],
-                    drafts: vec![x],
-                    siblings: false,
-                    kept: is_kept,
-                    output: y,
-                    outside: false,
-                };
-                told(&case, sigma, &mut |here, families| {
-                    let changes = Changes::new(families);
-                    sums.resize(families.suspects.len(), 0.0);
-                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
-                        let told = here.told(suspect, &changes);
-                        let own: f64 = told
-                            .rule
-                            .iter()
-                            .map(|one| one.ratio / (1.0 + one.price))
-                            .product();
-                        *sum += drawn * chance * own;
-                    }
+                let refused = (1.0 - kept) * correction;
+                let chance = if is_kept { kept } else { refused };
+                let case = Case::of(Rule::TOKEN, [1.0, 1.0], x, is_kept, y);
+                told(&case, sigma, &mut |place, told| {
+                    let own = told.rule.iter().map(|one| one.ratio / (1.0 + one.price));
+                    sums.resize(sums.len().max(place + 1), 0.0);
+                    sums[place] += drawn * chance * own.product::<f64>();
                 });
             }
         }
