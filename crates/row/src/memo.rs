@@ -1,6 +1,5 @@
 //! What is kept of a row between the questions that are asked of it.
 
-use super::scan::Row;
 use std::any::Any;
 
 /// What was computed for one row and serves further questions: other numbers of drafts,
@@ -93,22 +92,6 @@ impl Memo {
     pub fn keep<T: Any + Send>(&mut self, value: Box<T>) {
         self.kept.retain(|other| !other.is::<T>());
         self.kept.push(value);
-    }
-}
-
-impl Row<'_> {
-    /// Asks what was kept of this row, if that is enough, or else what is made now, which is kept.
-    pub fn kept<T: Any + Send, A>(
-        &mut self,
-        is_enough: impl FnOnce(&T) -> bool,
-        make: impl FnOnce(&mut Self) -> T,
-        ask: impl FnOnce(&T) -> A,
-    ) -> A {
-        let kept = self.memo().take::<T>().filter(|kept| is_enough(kept));
-        let kept = kept.unwrap_or_else(|| Box::new(make(self)));
-        let answer = ask(&kept);
-        self.memo().keep(kept);
-        answer
     }
 }
 

@@ -1,7 +1,8 @@
-//! Rows divided by their sums.
+//! Answers that are kept of a row, and rows divided by their sums.
 
 use super::scan::{Row, Rows};
 use multiversion::multiversion;
+use std::any::Any;
 
 /// p and q, each divided by what it sums to: what several questions ask of a row, made once.
 #[derive(Debug, Default)]
@@ -11,6 +12,20 @@ struct Shares {
 }
 
 impl Row<'_> {
+    /// Asks what was kept of this row, if that is enough, or else what is made now, which is kept.
+    pub fn kept<T: Any + Send, A>(
+        &mut self,
+        is_enough: impl FnOnce(&T) -> bool,
+        make: impl FnOnce(&mut Self) -> T,
+        ask: impl FnOnce(&T) -> A,
+    ) -> A {
+        let kept = self.memo().take::<T>().filter(|kept| is_enough(kept));
+        let kept = kept.unwrap_or_else(|| Box::new(make(self)));
+        let answer = ask(&kept);
+        self.memo().keep(kept);
+        answer
+    }
+
     /// Asks p and q, each divided by what it sums to, which are kept for the next question. O(V) the
     /// first time.
     pub fn of_shares<A>(&mut self, ask: impl FnOnce(&mut Self, Rows<'_>) -> A) -> A {

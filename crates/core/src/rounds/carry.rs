@@ -4,8 +4,7 @@
 //! The numbers are functions of the text so far. They do not depend on where its rounds began or
 //! on what was drafted.
 
-use super::several::starts_along;
-use super::survival::scaled;
+use super::survival::{scaled, starts_along};
 use num_bigint::BigUint;
 use specgap_number::number::Number;
 use std::collections::VecDeque;

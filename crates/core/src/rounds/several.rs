@@ -2,7 +2,7 @@
 //! carries a few numbers from token to token.
 
 use super::carry::Carry;
-use super::survival::scaled;
+use super::survival::{scaled, starts_along};
 use specgap_number::number::Number;
 use std::collections::VecDeque;
 
@@ -52,15 +52,6 @@ pub fn fewest_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
         offered.push_front(start.clone());
         start
     })
-}
-
-/// A round starts in front of a text, and behind each token but the last with what `pass` says.
-pub(super) fn starts_along<E, T: Number>(text: &[E], pass: impl FnMut(&E) -> T) -> Vec<T> {
-    let Some((_, drafted)) = text.split_last() else {
-        return Vec::new();
-    };
-    let first = std::iter::once(T::one());
-    first.chain(drafted.iter().map(pass)).collect()
 }
 
 /// The sum of [`fewest_starts`]: along texts of the target, on average the least number of

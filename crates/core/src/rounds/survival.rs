@@ -189,6 +189,15 @@ macro_rules! by_step {
 }
 pub(super) use by_step;
 
+/// A round starts in front of a text, and behind each token but the last with what `pass` says.
+pub(super) fn starts_along<E, T: Number>(text: &[E], pass: impl FnMut(&E) -> T) -> Vec<T> {
+    let Some((_, drafted)) = text.split_last() else {
+        return Vec::new();
+    };
+    let first = std::iter::once(T::one());
+    first.chain(drafted.iter().map(pass)).collect()
+}
+
 /// A product that is 0 where a factor is, however large the other.
 pub(super) fn scaled<T: Number>(product: &T, ratio: &T) -> T {
     if product.is_nil() || ratio.is_nil() {

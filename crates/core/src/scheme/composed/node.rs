@@ -6,7 +6,7 @@
 use super::algebra::{
     Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS,
 };
-use super::stopped::{Rate, Stopped};
+use super::stopped::{Chain, Rate, Stopped};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, Probability, WithReplacement,
     WithoutReplacement, set_of,
@@ -20,13 +20,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Masses by set, each set ascending.
 pub(super) type Sets<M> = BTreeMap<Vec<u32>, M>;
-
-/// Q of nothing, Q along a chain, and a bound on the error of every entry.
-pub(super) struct Chain<M> {
-    pub(super) empty: M,
-    pub(super) inside: Vec<M>,
-    pub(super) error: f64,
-}
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {

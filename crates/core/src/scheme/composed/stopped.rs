@@ -1,10 +1,16 @@
 //! Sequential draws that a clock may stop.
 
-use super::node::Chain;
 use crate::scheme::combinations::{Ranking, falling_factorial, for_each_combination, over_subsets};
 use crate::scheme::{DraftScheme, WithoutReplacement, choose, race};
 use specgap_number::distribution::{Draft, Rational, token_id};
 use specgap_number::number::{Number, RunningSum};
+
+/// Q of nothing, Q along a chain, and a bound on the error of every entry.
+pub(super) struct Chain<M> {
+    pub(super) empty: M,
+    pub(super) inside: Vec<M>,
+    pub(super) error: f64,
+}
 
 /// At most `draws` sequential draws from q, in a race with a clock of rate `stop`, q having
 /// rate 1 in all. Before each draw drafting ends with probability
