@@ -2,7 +2,6 @@
 
 use super::ReplayError;
 use super::asked::Answers;
-use super::measured::within;
 use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
@@ -437,8 +436,10 @@ impl Texts {
             Clustered::new(sums.into_iter().zip(tokens.iter().copied())).estimate()
         };
         let end = |end: usize| of(&|place| place.ratio_bounds[end]).mean;
-        let ends = self.are_open().then(|| [end(0), end(1)]);
-        within(of(&|place| place.ratio), ends)
+        Estimate {
+            truncation: self.are_open().then(|| [end(0), end(1)]),
+            ..of(&|place| place.ratio)
+        }
     }
 
     /// Returns whether rows leave it more open than the sample does: nothing is chosen by the
