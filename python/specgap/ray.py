@@ -156,7 +156,7 @@ def _in_parts(
     asked: dict[str, Any],
 ) -> Report:
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    row = {
+    row: dict[str, Any] = {
         "command": command,
         "paths": [_everywhere(path) for path in several],
         "vocabulary": asked.pop("vocabulary", None),
@@ -202,9 +202,7 @@ def tree(
     return _in_parts("tree", paths, shards, num_cpus, asked)
 
 
-def audit(
-    path: PathLike, *, shards: int = 16, num_cpus: float = 1, **asked: Any
-) -> Report:
+def audit(path: PathLike, *, shards: int = 16, num_cpus: float = 1, **asked: Any) -> Report:
     """The report of :func:`specgap.audit`, as :func:`length` makes that of :func:`specgap.length`. A stretch also
     adds up p of all positions before it, a softmax a row; where the claim is refuted, its cause is
     sought in one process."""

@@ -1,8 +1,8 @@
 //! A claim, and what its check found.
 
-use super::family::optimum;
 use serde::{Deserialize, Serialize};
 use specgap_base::{names, shown_by_name};
+use specgap_core::optimum::best;
 use specgap_core::problem::{AnyProblem, BlockProblem, Problem, parse_toml};
 use specgap_number::distribution::{Rational, format_rational};
 use std::fmt;
@@ -264,3 +264,11 @@ macro_rules! claims {
     };
 }
 pub(super) use claims;
+
+/// alpha* of a small problem, exactly.
+pub(super) fn optimum(problem: &Problem) -> Rational {
+    let rate = best(problem).map(|optimum| optimum.rate);
+    rate.ok()
+        .and_then(|rate| rate.rational().cloned())
+        .unwrap_or_default()
+}

@@ -1,11 +1,11 @@
 //! Families of small problems in exact fractions, from fixed seeds.
 
 use super::Finding;
+pub(super) use super::claim::optimum;
 use num_bigint::BigInt;
 use num_traits::Signed;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Composition, DraftScheme, Draws, MadeOf, SchemeName};
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
@@ -309,14 +309,6 @@ pub(super) fn under<S: DraftScheme + 'static>(
     let draft = problem.scheme().draft()?.clone();
     let law = law(draft, problem.drafts());
     Problem::new("random", problem.target().clone(), law).ok()
-}
-
-/// alpha* of a small problem, exactly.
-pub(super) fn optimum(problem: &Problem) -> Rational {
-    let rate = best(problem).map(|optimum| optimum.rate);
-    rate.ok()
-        .and_then(|rate| rate.rational().cloned())
-        .unwrap_or_default()
 }
 
 /// Checks problems one by one, and counts them under a name.

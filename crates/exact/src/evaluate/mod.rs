@@ -25,6 +25,7 @@ mod programs;
 mod proof;
 mod rule;
 mod solve;
+mod summed;
 mod tolerances;
 mod verify;
 

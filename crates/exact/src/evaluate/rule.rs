@@ -1,6 +1,6 @@
 //! `verify`, of a rule that the problem file tabulates.
 
-use super::verify::Summed;
+use super::summed::Summed;
 use specgap_core::problem::{Problem, Rule};
 use specgap_core::verifier::{OutputLaw, TotalVariation};
 use specgap_number::distribution::{Rational, TwoFloat, compensated_sum};
@@ -20,7 +20,7 @@ pub struct RuleVerification {
     /// Distance of its output law from p.
     pub total_variation: TotalVariation,
     /// Whether the output law is p: with tolerance 0 if all the file's numbers are fractions,
-    /// else within [`LOSSLESS_TOLERANCE`].
+    /// else within [`LOSSLESS_TOLERANCE`](super::LOSSLESS_TOLERANCE).
     pub lossless: bool,
 }
 

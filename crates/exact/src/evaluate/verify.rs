@@ -4,16 +4,16 @@ use super::agreement::{can_be_at_most, can_both_hold};
 use super::expectation::{Expectation, Wanted};
 use super::outcome::Reported;
 use super::rule::RuleVerification;
-use super::tolerances::{LOSSLESS_TOLERANCE, Standard};
+use super::summed::Summed;
+use super::tolerances::Standard;
 use super::{Evaluated, Outcome};
 use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{
-    Optimal, OutputLaw, RrsWoSettings, TotalVariation, Verifier, VerifierName, output_law,
-    output_law_exact, total_variation, total_variation_exact,
+    Optimal, RrsWoSettings, TotalVariation, Verifier, VerifierName, output_law, output_law_exact,
 };
-use specgap_number::distribution::{Rational, Target};
+use specgap_number::distribution::Rational;
 use specgap_number::known::{Kind, Known};
 use specgap_number::number::Number;
 
@@ -70,7 +70,7 @@ pub struct Measured {
     /// Distance of the output law from p, or why it was not summed.
     pub total_variation: Result<TotalVariation, String>,
     /// Whether the output law is p: with tolerance 0 where it is exact, else
-    /// within [`LOSSLESS_TOLERANCE`]. `None` if it was not summed.
+    /// within [`LOSSLESS_TOLERANCE`](super::LOSSLESS_TOLERANCE). `None` if it was not summed.
     pub lossless: Option<bool>,
     /// The rates by formula, without enumeration; algorithmic, then membership.
     pub formula: (Known, Known),
@@ -250,39 +250,6 @@ pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification 
         verifiers,
         unmet,
         rule,
-    }
-}
-
-/// What a rule comes to by the law of its output.
-pub(super) struct Summed {
-    algorithmic: Known,
-    pub(super) membership: Known,
-    pub(super) variation: TotalVariation,
-}
-
-impl Summed {
-    pub(super) fn exact(law: OutputLaw<Rational>, target: &Target) -> Self {
-        Self {
-            variation: total_variation_exact(&law, target),
-            algorithmic: Known::exact(law.algorithmic),
-            membership: Known::exact(law.membership),
-        }
-    }
-
-    pub(super) fn float(law: OutputLaw<f64>, target: &Target) -> Self {
-        Self {
-            variation: total_variation(&law, target),
-            algorithmic: Known::rate_within(law.algorithmic, LOSSLESS_TOLERANCE),
-            membership: Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
-        }
-    }
-
-    /// Tells whether the output law is p: with tolerance 0 where fractions are, which are asked for.
-    pub(super) fn is_lossless(&self, in_fractions: bool) -> bool {
-        match &self.variation.exact {
-            Some(exact) if in_fractions => exact.is_nil(),
-            _ => self.variation.value <= LOSSLESS_TOLERANCE,
-        }
     }
 }
 
