@@ -436,7 +436,7 @@ impl Host {
         cli.common.format = Format::Json;
         cli.common.host = Some(self.clone());
         let common = &cli.common;
-        Ok(self.watch(|| match &cli.command {
+        self.watch(|| match &cli.command {
             Command::Length(args) => length::run(args, common),
             Command::Tree(args) => tree::run(args, common),
             Command::Paths(args) => paths::run(args, common),
@@ -446,7 +446,7 @@ impl Host {
             _ => Err(CliError::missing(
                 "this command hands over no report; run it as a program",
             )),
-        })?)
+        })
     }
 }
 
