@@ -363,7 +363,7 @@ impl Asked {
 /// frontier. Means are over positions, with 95% intervals over prompts. In `f64`; laws sum to 1 within 1e-12 V.
 ///
 /// # Errors
-/// As [`Texts::read`]; also rows that leave tokens open: what such a rule does to the law is not told by lists.
+/// As [`Texts::read`](super::Texts::read); also rows that leave tokens open: what such a rule does to the law is not told by lists.
 ///
 /// # Complexity
 /// O(V log V) a position, and O(V) a parameter; the refused tokens of `cactus` are sorted.
