@@ -139,11 +139,20 @@ fn titles_of_sources(folder: &Path, titles: &mut BTreeSet<String>) {
             continue;
         }
         let text = std::fs::read_to_string(entry.path()).unwrap();
-        let calls = ["Section::new(", "shown("].map(|name| text.split(name).skip(1));
-        for call in calls.into_iter().flatten() {
-            let literals = call.trim_start().strip_prefix('"');
-            let title = literals.and_then(|rest| rest.split('"').nth(2));
-            titles.extend(title.map(str::to_owned));
+        // Heads of sections: "id | Title | Purpose".
+        for literal in text.split('"').skip(1).step_by(2) {
+            let mut parts = literal.split(" | ");
+            let is_id = |id: &str| {
+                id.chars()
+                    .all(|c| c.is_ascii_lowercase() || "-{}_".contains(c))
+            };
+            if let (Some(id), Some(title)) = (parts.next(), parts.next())
+                && !id.is_empty()
+                && is_id(id)
+                && title.starts_with(char::is_uppercase)
+            {
+                titles.insert(title.to_owned());
+            }
         }
     }
 }
