@@ -29,6 +29,7 @@ __all__ = [
     "draft_rows",
     "drafter",
     "font",
+    "keep",
     "kept_from_leaves",
     "law_for",
     "law_named",

@@ -105,5 +105,5 @@ def test_refusals_come_before_the_first_task(log: str, cluster: None) -> None:
 
     with pytest.raises(Exception, match="verifiers|verifier"):
         specgap.ray.length(log, verifiers="nobody")
-    with pytest.raises(sg.Refused, match="no-such-log"):
+    with pytest.raises(FileNotFoundError, match="no-such-log"):
         specgap.ray.audit("no-such-log", rule="text")
