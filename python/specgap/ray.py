@@ -74,7 +74,7 @@ def shards(
     """A dataset of ``count`` stretches of each log, by reference: what
     :func:`summarise_shard` takes."""
     asked = cast("dict[str, Any]", given)
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    several = _several(paths)
     how = ("vocabulary", "metadata")
     refuse_in_parts(**{name: one for name, one in asked.items() if name not in how})
     if asked.get("temperature") is None:
@@ -91,6 +91,10 @@ def shards(
     ]
     # Each a block of its own, so that tasks are as many as stretches.
     return from_items(rows, override_num_blocks=len(rows))
+
+
+def _several(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
 
 
 def _everywhere(path: PathLike) -> str:
@@ -155,10 +159,9 @@ def _in_parts(
     num_cpus: float,
     asked: dict[str, Any],
 ) -> Report:
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     row: dict[str, Any] = {
         "command": command,
-        "paths": [_everywhere(path) for path in several],
+        "paths": [_everywhere(path) for path in _several(paths)],
         "vocabulary": asked.pop("vocabulary", None),
         "options": asked,
     }

@@ -363,6 +363,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             })?)
         };
         if parted.keep(read, &command, common)? {
+            bar.finish_and_clear();
             return Ok(Verdict::Agrees);
         }
         let found = audit_read(&log, &settings, parted.evidence(), &command, &|done| {

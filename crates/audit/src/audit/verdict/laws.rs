@@ -66,7 +66,7 @@ impl Sums {
 }
 
 /// What the rows of a stretch of a log say, kept for an audit of all of it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// By the first position of a span.
     spans: BTreeMap<usize, Part>,
@@ -105,17 +105,17 @@ impl Evidence {
     }
 
     /// Hands over all spans of a log.
-    fn each(&self, log: &Log, mut visit: impl FnMut(usize, Part)) -> Result<Vec<u64>, AuditError> {
+    fn each(&self, log: &Log, mut visit: impl FnMut(&Part)) -> Result<(), AuditError> {
         let mut next = 0;
         for (first, part) in &self.spans {
             if *first != next {
                 break;
             }
             next += part.positions;
-            visit(*first, part.clone());
+            visit(part);
         }
         if next == log.positions() {
-            return Ok(self.odds.clone());
+            return Ok(());
         }
         Err(AuditError::Log(format!(
             "{}: has {} positions, and what was kept of it ends at {next}: it is another log than the parts are of",
@@ -123,6 +123,11 @@ impl Evidence {
             log.positions()
         )))
     }
+}
+
+/// Tokens that a row adds to what should have come, with their probabilities.
+fn likely(p: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+    p.iter().copied().enumerate().filter(|(_, p)| *p > SMALL)
 }
 
 /// What a log shows.
@@ -175,7 +180,7 @@ struct Course<'a> {
 }
 
 /// Tokens of a text up to some step, counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Counted {
     text: usize,
     steps: usize,
@@ -403,24 +408,28 @@ impl<'a> Asked<'a> {
             alone: self.opened.requests.alone(),
             ..Found::default()
         };
-        let mut came = BTreeSet::new();
-        let fold = |_, part: Part| {
+        let mut came = BTreeSet::<usize>::new();
+        let mut fold = |part: &Part| {
             found.tally.add(&part.tally);
             found.checks.add(part.checks);
             found.lossy.0 += part.lossy.0;
             found.lossy.1 += part.lossy.1;
-            found.surprises.extend(part.surprises);
+            found.surprises.extend(&part.surprises);
             found.looked += part.looked;
             for fact in &part.facts {
                 found.sequence.look(fact);
             }
-            came.extend(part.tokens);
+            came.extend(&part.tokens);
         };
-        let odds = match read {
-            Some(read) => read.each(log, fold)?,
-            None => self.each(&(0..log.positions()), progress, fold)?,
+        let all = 0..log.positions();
+        let never = match read {
+            Some(read) => {
+                read.each(log, fold)?;
+                Sums::values(&read.odds)
+            }
+            None => Sums::values(&self.each(&all, progress, |_, part| fold(&part))?),
         };
-        found.never = Sums::values(&odds);
+        found.never = never;
         for token in came {
             if let Some(never) = found.never.get_mut(token) {
                 *never = f64::NEG_INFINITY;
@@ -606,8 +615,8 @@ impl<'a> Asked<'a> {
         });
         if !pair.rest && !came[0].is_empty() {
             let [masses, odds] = sums;
-            for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
-                masses.add(place, *p);
+            for (place, p) in likely(&pair.p) {
+                masses.add(place, p);
                 odds.add(place, -(-p.min(1.0 - 1e-9)).ln_1p());
             }
             part.tokens.push(step.output);
@@ -632,8 +641,8 @@ impl<'a> Asked<'a> {
         }
         self.opened.rows(span, &mut |index, pair| {
             if let Some(output) = self.output_at(index).filter(|_| !pair.rest) {
-                for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
-                    masses.add(place, *p);
+                for (place, p) in likely(&pair.p) {
+                    masses.add(place, p);
                 }
                 part.tokens.push(pair.place(output));
             }
@@ -735,7 +744,7 @@ impl<'a> Asked<'a> {
 }
 
 /// What some positions show.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Part {
     positions: usize,
     tally: Tally,
