@@ -449,17 +449,19 @@ fn top_heavy_rows_are_their_tokens_and_bounds_on_the_rest() {
     assert_eq!(ours.logs[0].rows, "top-heavy");
     let rest = &ours.logs[0].rest[0];
     assert!(rest.target_mean > 0.0 && rest.target_mean < rest.target_max);
+    let of_all = |temperature: f64| -> Vec<Vec<Verification>> {
+        let each = rows.iter();
+        each.map(|(target, draft)| exact(target, draft, temperature, 2))
+            .collect()
+    };
+    let all = temperatures.map(of_all);
     let schemes = ours.cells.len() / temperatures.len();
     for (index, cell) in ours.cells.iter().enumerate() {
         let optimum = &cell.optimal_acceptance_rate;
-        let full = rows
-            .iter()
-            .map(|(target, draft)| {
-                let all = exact(target, draft, cell.temperature, 2);
-                all[index % schemes].optimum.as_ref().unwrap().value()
-            })
-            .sum::<f64>()
-            / 10.0;
+        let here = &all[index / schemes];
+        assert_eq!(cell.temperature, temperatures[index / schemes]);
+        let of = |one: &Vec<Verification>| one[index % schemes].optimum.as_ref().unwrap().value();
+        let full = here.iter().map(of).sum::<f64>() / 10.0;
         let [low, high] = optimum.estimate.truncation.unwrap();
         assert!(low - 1e-6 <= full && full <= high + 1e-6, "{cell:?} {full}");
         assert!((optimum.estimate.mean - 0.5 * (low + high)).abs() < 1e-9);

@@ -227,7 +227,7 @@ fn circles<'a>(edges: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
     let reach = |from: &'a str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(at) = open.pop() {
-            for (_, to) in edges.iter().filter(|(from, _)| *from == at) {
+            for (_, to) in edges.range((at, "")..).take_while(|(from, _)| *from == at) {
                 if seen.insert(*to) {
                     open.push(to);
                 }

@@ -513,7 +513,7 @@ const BOTH_FORMS: [Rule; 2] = [Rule::LEVEL_4, Rule::LEVEL_4_INDEPENDENT];
 /// A log of each form, audited as each: what fits is named, by the law and the rule.
 #[test]
 fn a_log_says_which_form_of_strata_it_fits() {
-    let rows = 3_000;
+    let rows = 2_400;
     let alone = flat_log(rows, Vec::new());
     for own in BOTH_FORMS {
         let records = of_strata(own, own, None).log(&alone).unwrap().records;

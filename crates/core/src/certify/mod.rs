@@ -28,6 +28,7 @@ use specgap_number::distribution::{
     round_down, round_up,
 };
 use specgap_number::known::Known;
+use specgap_number::number;
 use std::collections::{HashMap, HashSet};
 
 /// A value that was recomputed from the original data.
@@ -347,11 +348,12 @@ pub fn coupling(
         if mass.is_negative() {
             return Err(CertificateError::Negative(token, format_rational(mass)));
         }
-        *law.entry(&coupling.tuples[column]).or_default() += mass;
+        let own = law.entry(&coupling.tuples[column]).or_default();
+        number::Number::gain(own, mass);
     }
     let target = problem.target().exact();
     for (token, row) in coupling.mass.rows().into_iter().enumerate() {
-        let (sum, p): (Rational, Rational) = (row.iter().sum(), target.probability(token));
+        let (sum, p): (Rational, _) = (number::Number::total(row), target.probability(token));
         if sum != p {
             return Err(CertificateError::TargetMarginal(
                 token,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What a rule does with drafts that are offered to it one after another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InTurn {
     /// Entry k: what is wanted of draft k over what is offered of it. The draft is kept with
     /// probability min(1, this), once all before it were refused.

@@ -16,13 +16,13 @@ pub(super) struct Cells {
 const SIGNIFICAND: u32 = 52;
 
 impl Cells {
-    /// About so many cells that none of them crosses a power of two; more than 1,076 where numbers
-    /// are that wide apart.
+    /// About so many cells, or four a number if these are fewer, of which none crosses a power of two;
+    /// more than 1,076 where numbers are that wide apart.
     pub(super) fn of_octaves(row: &[f64], about: u64) -> Self {
         Self::shifted(row, about, SIGNIFICAND)
     }
 
-    /// About so many cells.
+    /// About so many cells, or four a number if these are fewer.
     pub(super) fn over(row: &[f64], about: u64) -> Self {
         Self::shifted(row, about, 63)
     }
@@ -30,6 +30,8 @@ impl Cells {
     fn shifted(row: &[f64], about: u64, coarsest: u32) -> Self {
         let [least, most] = range(row);
         let least = least.min(most);
+        // All cells are gone through: a short row has few.
+        let about = about.min(4 * row.len() as u64 + 1);
         let width = (most - least) / about + 1;
         let shift = width.next_power_of_two().trailing_zeros().min(coarsest);
         let most = most >> shift;

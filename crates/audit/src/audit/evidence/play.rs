@@ -6,7 +6,7 @@
 
 use crate::audit::evidence::steps::Step;
 use crate::audit::model::engine::{Engine, Laws, Position, get};
-use crate::audit::model::multi_draft::{decide, drawn_from, next_draft};
+use crate::audit::model::multi_draft::{decide, drawn_from, next_draft, tested};
 use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -125,7 +125,8 @@ impl Player {
                 drafts.push(draw(&law, self.random.random()));
             }
         }
-        let found = decide(self.rule, &self.engine, at, &drafts);
+        let tested = tested(self.rule, &self.engine, at, &drafts);
+        let found = decide(self.rule, &self.engine, at, &drafts, tested);
         let place = draw(&found.law, self.random.random());
         let kept = found.tokens.get(place).copied();
         let output = kept.unwrap_or_else(|| draw(&found.correction, self.random.random()));

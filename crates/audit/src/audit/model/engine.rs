@@ -165,6 +165,18 @@ impl Engine {
         levels_inside: false,
         carries: Carries::Rule,
     };
+
+    /// Tells whether its drafts have the claimed law.
+    pub(crate) fn draws_as_claimed(&self) -> bool {
+        let drawn = (self.draft, self.draws_as, self.draws, self.likeliest);
+        drawn == (Change::Same, None, false, false)
+    }
+
+    /// Tells whether its drafts are wanted, and offered, as claimed.
+    pub(crate) fn tests_as_claimed(&self) -> bool {
+        let tested = (self.target, self.ratio, self.tests_as, self.levels_inside);
+        tested == (Change::Same, Change::Same, None, false) && self.keeps == Keeps::Rule
+    }
 }
 
 /// An engine, by what it does otherwise than its rule says.

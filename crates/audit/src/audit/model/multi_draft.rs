@@ -98,20 +98,16 @@ impl Decisions {
     }
 }
 
-/// Returns what an engine makes of drafts. O(nV), for k-seq 60 times that.
-pub(crate) fn decide(
-    rule: Rule,
-    engine: &Engine,
-    at: &Position<'_>,
-    drafts: &[usize],
-) -> Decisions {
+/// Returns what an engine wants of drafts over what is offered, one after another. O(nV), for k-seq
+/// 60 times that.
+pub(crate) fn tested(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> InTurn {
     let rule = engine.tests_as.unwrap_or(rule);
     let p = change(at.p, engine.target, at);
     let q = change(at.q, engine.ratio, at);
     let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
     let by = |step: &dyn Step| step.in_turn(&p, &q, &tuple);
     let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
-    let InTurn { ratios, residual } = match engine.keeps {
+    match engine.keeps {
         // One pass over strata.
         _ if engine.levels_inside && rule.drafts() == independent => {
             by(&LevelStep::one(Straddle::Independent))
@@ -123,7 +119,20 @@ pub(crate) fn decide(
         Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Rule::RRS.with_step(1.0, by),
         Keeps::Over(factor) => rule.with_step(factor, by),
         Keeps::Rule => rule.with_step(1.0, by),
-    };
+    }
+}
+
+/// Returns what an engine makes of drafts that it has [`tested`]. O(nV).
+pub(crate) fn decide(
+    rule: Rule,
+    engine: &Engine,
+    at: &Position<'_>,
+    drafts: &[usize],
+    InTurn { ratios, residual }: InTurn,
+) -> Decisions {
+    let rule = engine.tests_as.unwrap_or(rule);
+    let p = change(at.p, engine.target, at);
+    let q = change(at.q, engine.ratio, at);
     // Where a rule that tests in turn is scaled, its ratios are.
     let scale = match engine.keeps {
         Keeps::Over(factor) if rule.tests_drafts() => factor,
@@ -183,6 +192,10 @@ mod tests {
         next_draft(&law.drafting(&row, count), earlier)
     }
 
+    fn decided(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
+        decide(rule, engine, at, drafts, tested(rule, engine, at, drafts))
+    }
+
     use specgap_core::problem::Problem;
     use specgap_core::scheme::{WithReplacement, WithoutReplacement};
     use specgap_core::verifier::{KSeq, Rrs, RrsWo, Verifier};
@@ -226,7 +239,7 @@ mod tests {
                 let kept = found(rule, &Engine::HONEST, &at(), &drafts);
                 assert!(near(&kept, &expected), "{rule} {tuple:?}: {kept:?}");
                 if law.rejected > 1e-9 {
-                    let left = decide(rule, &Engine::HONEST, &at(), &drafts).correction;
+                    let left = decided(rule, &Engine::HONEST, &at(), &drafts).correction;
                     assert!(near(&left, &law.residual), "{rule} {tuple:?}: {left:?}");
                 }
             }
@@ -235,7 +248,7 @@ mod tests {
 
     /// Returns what comes out as each token, and as a draft that is kept.
     fn found(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Vec<f64> {
-        let found = decide(rule, engine, at, drafts);
+        let found = decided(rule, engine, at, drafts);
         let mut kept = vec![0.0; at.p.len() + 1];
         for (token, mass) in found.tokens.iter().zip(&found.law) {
             kept[*token] += mass;
@@ -312,7 +325,7 @@ mod tests {
         let honest = Engine::HONEST;
         let corrects = |corrects| engine!(corrects: corrects);
         let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
-            decide(rule, engine, at, drafts).correction
+            decided(rule, engine, at, drafts).correction
         };
         type Case = (Rule, Corrects, &'static [usize], [f64; 4]);
         let (rrs, one_hot) = (Rule::RRS, Rule::ONE_HOT);
@@ -348,7 +361,7 @@ mod tests {
     fn what_came_out_alone_tells_what_was_kept() {
         let engine = engine!(corrects: Corrects::Target);
         let position = at();
-        let told = decide(Rule::RRS, &engine, &position, &[2, 0]);
+        let told = decided(Rule::RRS, &engine, &position, &[2, 0]);
         let mut seen = told.clone();
         seen.by_output();
         let none = told.law[2];

@@ -22,8 +22,15 @@ pub(in crate::verifier) type Terms = BTreeMap<Rational, Rational>;
 /// Its integral over t, times e^{-nt}.
 pub(in crate::verifier) fn integral(terms: &Terms, noises: usize) -> Rational {
     let noises = Rational::from_integer(noises.into());
-    let each = terms.iter();
-    each.map(|(rate, c)| c.over(&noises.plus(rate))).sum()
+    let mut sum = Rational::zero();
+    for (rate, c) in terms {
+        sum.gain(&c.over(&noises.plus(rate)));
+    }
+    sum
+}
+
+fn all_of(factors: impl Iterator<Item = Rational>) -> Rational {
+    factors.fold(Rational::one(), |product, factor| product.times(&factor))
 }
 
 /// Where no rates change.
@@ -158,7 +165,7 @@ impl Span {
                 }
                 let Some(length) = &self.length else {
                     if to == last {
-                        let left: Rational = self.leaves[from..last].iter().product();
+                        let left = all_of(self.leaves[from..last].iter().cloned());
                         let share = moved.over(&left);
                         for (rate, c) in terms {
                             add(to, rate.clone(), c.times(&share));
@@ -169,8 +176,7 @@ impl Span {
                 for at in from..=to {
                     let own = &self.leaves[at];
                     let others = (from..=to).filter(|other| *other != at);
-                    let gaps: Rational =
-                        others.map(|other| self.leaves[other].minus(own)).product();
+                    let gaps = all_of(others.map(|other| self.leaves[other].minus(own)));
                     let (share, aged) = (moved.over(&gaps), own.times(length));
                     for (rate, c) in terms {
                         add(to, rate.plus(&aged), c.times(&share));

@@ -19,6 +19,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Law, Suspect};
 use crate::audit::suspects::view::View;
+use specgap_core::rule::InTurn;
 use std::cell::OnceCell;
 
 /// What a suspect says of a step.
@@ -113,7 +114,9 @@ pub(crate) struct Known {
 
 #[derive(Clone, Debug, Default)]
 struct Several {
+    /// The law of each draft, given those before it; none where they are drawn as claimed.
     drafts: Vec<Option<Vec<f64>>>,
+    tested: InTurn,
     place: Option<usize>,
     law: Vec<f64>,
     correction: Vec<f64>,

@@ -3,7 +3,7 @@
 use super::changed::Prepared;
 use super::{Here, Several, Told};
 use crate::audit::model::engine::{Engine, Position, get};
-use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft};
+use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft, tested};
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Law, Place};
 use crate::audit::suspects::view::SHORT;
@@ -17,16 +17,17 @@ impl<'a> Here<'a> {
             q: q.unwrap_or(self.q.row),
             ..self.position()
         };
-        let drafts = match drawn_from(self.rule, engine, &at) {
-            Some((law, row)) if self.rule.drafts() != Drafts::Any => {
-                let drafting = law.drafting(&row, self.drafts.len());
-                (0..self.drafts.len())
-                    .map(|k| next_draft(&drafting, self.drafts.get(..k).unwrap_or_default()))
-                    .collect()
-            }
-            _ => vec![None; self.drafts.len()],
+        let claim = self.known.several.as_ref();
+        let drafts = match claim.filter(|_| q.is_none() && engine.draws_as_claimed()) {
+            Some(_) => Vec::new(),
+            None => self.drafted_by(engine, &at),
         };
-        let mut decided = decide(self.rule, engine, &at, self.drafts);
+        let claim = claim.filter(|_| p.is_none() && q.is_none() && engine.tests_as_claimed());
+        let tested = match claim {
+            Some(claim) => claim.tested.clone(),
+            None => tested(self.rule, engine, &at, self.drafts),
+        };
+        let mut decided = decide(self.rule, engine, &at, self.drafts, tested.clone());
         if self.by_output {
             decided.by_output();
         }
@@ -36,9 +37,23 @@ impl<'a> Here<'a> {
         };
         Several {
             drafts,
+            tested,
             place,
             law: decided.law,
             correction: decided.correction,
+        }
+    }
+
+    /// The law of each draft, given those before it; `None` where nothing is claimed of it.
+    fn drafted_by(&self, engine: &Engine, at: &Position<'_>) -> Vec<Option<Vec<f64>>> {
+        match drawn_from(self.rule, engine, at) {
+            Some((law, row)) if self.rule.drafts() != Drafts::Any => {
+                let drafting = law.drafting(&row, self.drafts.len());
+                (0..self.drafts.len())
+                    .map(|k| next_draft(&drafting, self.drafts.get(..k).unwrap_or_default()))
+                    .collect()
+            }
+            _ => vec![None; self.drafts.len()],
         }
     }
 
@@ -65,8 +80,9 @@ impl<'a> Here<'a> {
             }
             Law::DrawForEach => Some(self.draw_for_each(claim)),
             // Rows are long where drafts are tested once for each suspect.
-            _ => (row.filter(|_| size <= SHORT))
-                .map(|row| self.several(&Engine::HONEST, [Some(&row.row.row(size)), None])),
+            _ => (row.filter(|_| size <= SHORT).map(|row| row.row.row(size)))
+                .filter(|row| row != self.p.row)
+                .map(|row| self.several(&Engine::HONEST, [Some(&row), None])),
         };
         let Some(other) = other else {
             return told;
