@@ -173,55 +173,68 @@ struct At {
 struct Course<'a> {
     opened: &'a Opened<'a>,
     at: Vec<At>,
-    /// By text, the tokens that came out, with the positions of their rows.
-    texts: Vec<Vec<(usize, u32)>>,
+    texts: Vec<Text>,
     /// By round and place in it, positions of all texts.
     places: Map<(usize, usize), Vec<usize>>,
 }
 
-/// Tokens of a text up to some step, counted.
-#[derive(Debug, Default)]
-struct Counted {
-    text: usize,
-    steps: usize,
-    all: Map<u32, u32>,
-    /// As drafts that were kept.
-    kept: Map<u32, u32>,
-    /// What came behind one token, and behind two.
-    behind: BTreeSet<(Option<u32>, u32, u32)>,
+/// The tokens of a text.
+#[derive(Clone, Debug, Default)]
+struct Text {
+    /// As they came out, with the positions of their rows.
+    tokens: Vec<(usize, u32)>,
+    /// By token, the steps at which it came; and at which as a draft that was kept.
+    came: [Map<u32, Vec<usize>>; 2],
+    /// What came behind one token, and behind two, with its step: by those, and in order of steps.
+    behind: Vec<(Option<u32>, u32, usize, u32)>,
 }
 
-impl Counted {
-    fn up_to(&mut self, text: usize, before: &[(usize, u32)], is_kept: impl Fn(usize) -> bool) {
-        if self.text != text || self.steps > before.len() {
-            *self = Self::default();
-            self.text = text;
+impl Text {
+    fn push(&mut self, index: usize, token: u32, is_kept: bool) {
+        let step = self.tokens.len();
+        let mut tail = self.tokens.iter().rev().map(|(_, token)| *token);
+        if let Some(one) = tail.next() {
+            self.behind.push((None, one, step, token));
+            let two = tail.next();
+            self.behind
+                .extend(two.map(|two| (Some(two), one, step, token)));
         }
-        let token = |step: Option<usize>| Some(before.get(step?)?.1);
-        for (step, (index, next)) in before.iter().enumerate().skip(self.steps) {
-            *self.all.at(*next) += 1;
-            if is_kept(*index) {
-                *self.kept.at(*next) += 1;
-            }
-            if let Some(one) = token(step.checked_sub(1)) {
-                self.behind.insert((None, one, *next));
-                let two = token(step.checked_sub(2));
-                self.behind.extend(two.map(|two| (Some(two), one, *next)));
-            }
+        self.tokens.push((index, token));
+        let [all, kept] = &mut self.came;
+        all.at(token).push(step);
+        if is_kept {
+            kept.at(token).push(step);
         }
-        self.steps = before.len();
+    }
+
+    /// What came behind these tokens before a step.
+    fn behind(&self, two: Option<u32>, one: u32, step: usize) -> impl Iterator<Item = u32> {
+        let from = self.behind.partition_point(|at| *at < (two, one, 0, 0));
+        let to = (self.behind).partition_point(|at| *at < (two, one, step, 0));
+        self.behind[from..to].iter().map(|at| at.3)
+    }
+
+    /// How often each token came before a step; and as a draft that was kept.
+    fn counts(&self, step: usize) -> [Map<u32, u32>; 2] {
+        [0, 1].map(|which| {
+            let all = self.came[which].iter().filter_map(|(token, steps)| {
+                let count = steps.partition_point(|own| *own < step);
+                (count > 0).then_some((*token, count as u32))
+            });
+            all.collect()
+        })
     }
 }
 
 impl<'a> Course<'a> {
     fn new(opened: &'a Opened<'a>) -> Self {
-        let mut texts: Vec<Vec<(usize, u32)>> = vec![Vec::new(); opened.requests.texts()];
+        let mut texts = vec![Text::default(); opened.requests.texts()];
         let mut rounds = vec![0usize; texts.len()];
         let mut at = Vec::with_capacity(opened.steps.at.len());
         let mut places = Map::<(usize, usize), Vec<usize>>::new();
         for (index, step) in opened.steps.at.iter().enumerate() {
             let text = opened.requests.text.get(index).copied().unwrap_or(0);
-            let tokens = texts.get(text).map_or(0, Vec::len);
+            let tokens = texts.get(text).map_or(0, |text: &Text| text.tokens.len());
             if let (Some(step), Some(round)) = (step, rounds.get_mut(text)) {
                 *round += usize::from(step.depth == 0);
                 places.at((*round, step.depth)).push(index);
@@ -233,10 +246,14 @@ impl<'a> Course<'a> {
             });
             let outside = opened.steps.outside.get(index).copied().flatten();
             let token = step.as_ref().map(|step| step.output).or(outside);
-            if let (Some(token), Some(tokens)) = (token, texts.get_mut(text)) {
-                tokens.push((index, token));
+            if let (Some(token), Some(text)) = (token, texts.get_mut(text)) {
+                let is_kept = step.as_ref().is_some_and(|step| step.accepted);
+                text.push(index, token, is_kept);
             }
         }
+        texts
+            .iter_mut()
+            .for_each(|text| text.behind.sort_unstable());
         Self {
             opened,
             at,
@@ -249,16 +266,12 @@ impl<'a> Course<'a> {
         self.at.get(index).copied().unwrap_or_default()
     }
 
-    /// Tokens before a position in its text. O(distinct tokens of the text), where `counted` was
-    /// asked for the position before.
-    fn past(&self, index: usize, pair: &Pair, depth: usize, counted: &mut Counted) -> Past {
-        let at = self.at(index);
-        let all = self.texts.get(at.text).map_or(&[][..], Vec::as_slice);
-        let before = all.get(..at.step).unwrap_or(all);
-        counted.up_to(at.text, before, |index| {
-            let step = self.opened.steps.at.get(index).and_then(Option::as_ref);
-            step.is_some_and(|step| step.accepted)
-        });
+    /// Tokens before a position in its text. O(distinct tokens of the text).
+    fn past(&self, index: usize, pair: &Pair, depth: usize) -> Past {
+        let (at, none) = (self.at(index), Text::default());
+        let text = self.texts.get(at.text).unwrap_or(&none);
+        let before = text.tokens.get(..at.step).unwrap_or(&text.tokens);
+        let [all, kept] = text.counts(at.step);
         let is_listed = |place: usize| !pair.is_rest(place);
         let placed = |seen: &Map<u32, u32>| -> Vec<(usize, u32)> {
             let all = seen.iter();
@@ -274,19 +287,17 @@ impl<'a> Course<'a> {
             seen
         };
         let mut past = Past {
-            seen: [placed(&counted.all), placed(&last(64)), placed(&last(10))],
+            seen: [placed(&all), placed(&last(64)), placed(&last(10))],
             ..Past::default()
         };
         let mut tail = before.iter().rev().map(|(_, token)| *token);
         if let Some(one) = tail.next() {
-            let places = |(_, _, next): &(_, _, u32)| pair.place(*next);
             let [last, again, twice] = &mut past.banned;
             last.push(pair.place(one));
-            let (from, to) = ((None, one, 0), (None, one, u32::MAX));
-            again.extend(counted.behind.range(from..=to).map(places));
+            let places = |two| text.behind(two, one, at.step).map(|next| pair.place(next));
+            again.extend(places(None));
             if let Some(two) = tail.next() {
-                let (from, to) = ((Some(two), one, 0), (Some(two), one, u32::MAX));
-                twice.extend(counted.behind.range(from..=to).map(places));
+                twice.extend(places(Some(two)));
             }
             for banned in [again, twice] {
                 banned.sort_unstable();
@@ -295,12 +306,12 @@ impl<'a> Course<'a> {
         }
         let late = |own: &Map<u32, u32>| {
             let own = own.iter().map(|(token, count)| {
-                let came_otherwise = counted.all.get(token) > Some(count);
+                let came_otherwise = all.get(token) > Some(count);
                 (pair.place(*token), *count, came_otherwise)
             });
             own.filter(|(place, ..)| is_listed(*place)).collect()
         };
-        past.late = [late(&last(depth)), late(&counted.kept)];
+        past.late = [late(&last(depth)), late(&kept)];
         past
     }
 
@@ -530,7 +541,6 @@ impl<'a> Asked<'a> {
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
             std::mem::swap(&mut before, &mut pair);
         }
-        part.counted = Counted::default();
         Ok(part)
     }
 
@@ -571,7 +581,7 @@ impl<'a> Asked<'a> {
             part.lossy.0 += off;
             part.lossy.1 += 1;
         }
-        let past = course.past(index, pair, depth, &mut part.counted);
+        let past = course.past(index, pair, depth);
         let here = Here {
             rule: opened.rule,
             claimed: &opened.claimed,
@@ -754,6 +764,4 @@ struct Part {
     facts: Vec<Fact>,
     tokens: Vec<usize>,
     looked: usize,
-    #[serde(skip)]
-    counted: Counted,
 }
