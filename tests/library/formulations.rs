@@ -428,7 +428,7 @@ fn a_law_out_of_range_bounds_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Rows over 300 decades: nothing panics, nothing disagrees, and every
     /// verifier that is summed is lossless.
