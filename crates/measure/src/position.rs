@@ -46,6 +46,16 @@ pub(super) struct Task<'a> {
     pub drawn: Option<(f64, Cuts, Singles)>,
 }
 
+impl Task<'_> {
+    /// Tells whether tokens were drawn at a temperature and with the cuts that are asked of: rows are then
+    /// read as they were drawn from all the same.
+    fn is_drawn_as_asked(&self) -> bool {
+        self.drawn.is_some_and(|(drawn, cuts, _)| {
+            cuts == self.settings.cuts && self.settings.temperatures.contains(&drawn)
+        })
+    }
+}
+
 /// Seeds of neighbouring positions are this far apart.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -76,7 +86,10 @@ pub(super) fn evaluate(
     workspace.answers.clear();
     workspace.log_ratio = None;
     workspace.unlisted_ratio = None;
-    workspace.surprised = surprised(task, workspace);
+    workspace.surprised = match task.is_drawn_as_asked() {
+        true => None,
+        false => surprised(task, workspace),
+    };
     for at in 0..task.settings.temperatures.len() {
         at_temperature(task, number, at, workspace).map_err(refused)?;
     }
@@ -127,7 +140,7 @@ fn at_temperature(
         answers,
         log_ratio,
         unlisted_ratio,
-        ..
+        surprised,
     } = workspace;
     let logged = Logged {
         lists: task.lists.as_ref(),
@@ -135,6 +148,11 @@ fn at_temperature(
         row,
     };
     let (cut, [target, draft]) = pair.fill(logged, degrees, task.settings.cuts, room)?;
+    if let Some((drawn, cuts, singles)) = task.drawn
+        && (drawn, cuts) == (degrees, task.settings.cuts)
+    {
+        *surprised = surprise(cuts, singles, drawn, logged, &pair.target, target);
+    }
     // What a cut leaves of a list is not known well enough to speak of its unlisted tokens.
     let is_told = task.settings.cuts.keep_all() || [target, draft] == [Unlisted::NONE; 2];
     if task.sampled_at == Some(degrees) && is_told {
@@ -268,9 +286,21 @@ fn surprised(task: &Task<'_>, workspace: &mut Workspace) -> Option<Surprised> {
     };
     // A list that is too short for the cut tells nothing.
     let unlisted = logged.fill(serving, room, &mut pair.target).ok()?;
+    surprise(cuts, singles, temperature, logged, &pair.target, unlisted)
+}
+
+/// The same of the target's row as it was drawn from.
+fn surprise(
+    cuts: Cuts,
+    singles: Singles,
+    temperature: f64,
+    logged: Logged<'_>,
+    target: &[f64],
+    unlisted: Unlisted,
+) -> Option<Surprised> {
     let is_told = cuts.keep_all() || unlisted == Unlisted::NONE;
-    let rule = temperature / applied;
-    is_told.then(|| Surprised::new(singles, row, &pair.target, rule, unlisted))?
+    let rule = temperature / logged.applied;
+    is_told.then(|| Surprised::new(singles, logged.row, target, rule, unlisted))?
 }
 
 /// What is asked of a position.
