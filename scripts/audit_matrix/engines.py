@@ -313,6 +313,12 @@ def lossy_token():
         Engine("token, a draft of its own q", "token", "lossless",
                {"draft-of-its-own-row": {"factor": 1.5}}, draft=drafted(1.5), asked=drafted(1.5)),
     ]
+    for rule in ("token", "exact-match"):
+        engines += [
+            Engine(f"{rule}, the target draws with the draft's {words}", rule, "lossless", {"exact-match-with-shared-numbers": {}},
+                   sampler=sampler, couple="target-has-draft")
+            for words, sampler in (("number, by id", "id"), ("number, by mass", "mass"), ("clocks", "gumbel"))
+        ]
     return engines
 
 

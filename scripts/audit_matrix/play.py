@@ -37,9 +37,12 @@ class Numbers:
     def one(self):
         return self.random.random()
 
+    def noise(self, size):
+        return -numpy.log(-numpy.log(self.random.random(size)))
+
     def draw(self, law, sampler, u=None):
         if sampler == "gumbel":
-            noise = -numpy.log(-numpy.log(self.random.random(law.size)))
+            noise = self.noise(law.size) if u is None else u
             return int((numpy.log(numpy.maximum(law, 1e-300)) + noise).argmax())
         u = self.one() if u is None else u
         if sampler == "mass":
@@ -231,8 +234,10 @@ class Play:
         chain, here = [], (self.context, self.earlier)
         for _ in range(width):
             guess, u = self.guess(), None
-            if self.engine.sampler == "id":
+            if self.engine.sampler != "gumbel":
                 u = self.numbers.one()
+            elif self.engine.couple == "target-has-draft":
+                u = self.numbers.noise(guess[0].size)
             x = self.numbers.draw(guess[0], self.engine.sampler, u)
             chain.append((x, u, guess))
             self.earlier, self.context = self.context, int(self.rows.follows[x])
@@ -242,6 +247,9 @@ class Play:
     def step(self, node, laws, x, u):
         """Whether x is kept, its coin and chance, and the nats; else what replaces it with the nats."""
         couple, claimed, played = self.engine.couple, node.claimed, node.played
+        if couple == "target-has-draft":
+            y = self.numbers.draw(laws.alone, self.engine.sampler, u)
+            return (True, None, None, None) if y == x else (False, None, None, (y, None))
         a, share = float(laws.kept[x]), float(played.kept[x])
         if couple in ("coin-is-draft", "coin-mirrors-draft"):
             low, high = cell(laws.drafted, x)

@@ -850,8 +850,8 @@ fn wrong_in_one_way(how: &str, rows: usize) -> Log {
         let [mut p, q] = [row, q].map(|row| softmax(row, 1.0));
         let largest = p[best(&p)];
         let size = |what: &str| how.strip_prefix(what).map(|size| size.parse().unwrap());
-        if how == "banned" {
-            p = kept(&p, &|token| token != 1);
+        if let Some(banned) = size("banned ") {
+            p = kept(&p, &|token| token as f64 != banned);
         } else if let Some(size) = size("min-p ") {
             p = kept(&p, &|token| p[token] >= size * largest);
         } else if let Some(size) = size("top-k ") {
@@ -902,7 +902,11 @@ fn sizes_are_those_of_what_is_wrong() {
         assert_eq!(cause.name, name, "{how}: {cause:?}");
         cause.fit
     };
-    assert_eq!(cause("banned", "token-banned")["token"], 1);
+    // 3 is an eighth of the ids by itself.
+    for banned in [1, 3] {
+        let fit = cause(&format!("banned {banned}"), "token-banned");
+        assert_eq!(fit["token"], banned);
+    }
     assert_eq!(cause("bonus", "bonus-from-q")["weight"], 0.0);
     cause("likeliest", "correction-likeliest");
     let within = |fit: &serde_json::Map<String, serde_json::Value>, name: &str, truth: f64| {
@@ -920,6 +924,68 @@ fn sizes_are_those_of_what_is_wrong() {
     assert_eq!(zero.conclusion, Conclusion::NotTheRule);
     assert_eq!(hard_check(&zero, "draft-zero").unwrap().violations, 1);
     assert!(zero.cause.is_none(), "{:?}", zero.cause);
+}
+
+/// Rounds of one drafted token of a target that draws with the numbers that drew the draft.
+fn shared_log(numbers: &str, rows: usize) -> Log {
+    let mut random = ChaCha8Rng::seed_from_u64(43);
+    let [target, draft] = near_rows(rows, 12, 1.0, &mut random);
+    let (mut drafts, mut accepted, mut output) = (vec![], vec![], vec![]);
+    let mut is_behind = false;
+    for rows in target.iter().zip(&draft) {
+        let [p, q] = [rows.0, rows.1].map(|row| softmax(row, 1.0));
+        let clocks: Vec<f64> = p.iter().map(|_| -random.random::<f64>().ln()).collect();
+        let number = random.random();
+        let drawn = |row: &[f64]| {
+            let mut order: Vec<usize> = (0..row.len()).collect();
+            match numbers {
+                "clocks" => {
+                    let first = |a: &usize, b: &usize| {
+                        (clocks[*a] / row[*a]).total_cmp(&(clocks[*b] / row[*b]))
+                    };
+                    return order.into_iter().min_by(first).unwrap();
+                }
+                "by mass" => order.sort_by(|a, b| row[*b].total_cmp(&row[*a])),
+                _ => {}
+            }
+            let sorted: Vec<f64> = order.iter().map(|token| row[*token]).collect();
+            order[draw(&sorted, number)]
+        };
+        let [x, y] = [&q, &p].map(|row| drawn(row) as i64);
+        let is_drafted = !std::mem::replace(&mut is_behind, false);
+        is_behind = is_drafted && x == y;
+        drafts.push(if is_drafted { x } else { -1 });
+        accepted.push(if is_drafted { i64::from(is_behind) } else { -1 });
+        output.push(y);
+    }
+    let mut all = both(&target, &draft);
+    all.extend(labels(1, rows));
+    all.extend(rounds_of(1, drafts, accepted, output));
+    held(rows, &all, PLAIN)
+}
+
+/// A target that draws with the draft's numbers loses nothing, whichever rule is named: no law that keeps
+/// drafts too often is its cause.
+#[test]
+fn numbers_that_target_and_draft_share_lose_nothing() {
+    for numbers in ["by id", "by mass", "clocks"] {
+        for rule in [Rule::TOKEN, Rule::EXACT_MATCH] {
+            let report = audited(&shared_log(numbers, 3000), &Settings::new(rule));
+            assert_eq!(
+                report.conclusion,
+                Conclusion::LosslessOther,
+                "{numbers} {rule}"
+            );
+            let cause = cause(report);
+            assert_eq!(cause.name, "exact-match-with-shared-numbers", "{cause:?}");
+            let said = cause.fit["numbers"].as_str().unwrap();
+            let wanted = ["by id", "falling mass", "a clock a token"];
+            let kind = ["by id", "by mass", "clocks"]
+                .iter()
+                .position(|kind| *kind == numbers);
+            assert!(said.ends_with(wanted[kind.unwrap()]), "{numbers}: {said}");
+        }
+    }
 }
 
 /// Each tampered log is refused, or it is said why not.

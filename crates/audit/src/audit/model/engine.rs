@@ -491,14 +491,17 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
 /// -1/(A (1 + A s - B)).
 pub(crate) fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
-    let mut law = vec![0.0; residual.len()];
     normalise(&mut scaled);
-    let clocks = (0..)
-        .zip(scaled)
-        .zip(q)
-        .filter(|((_, mass), _)| *mass > 0.0);
-    let clocks = clocks.map(|((place, mass), &q)| (q / mass, place, mass, q));
-    let clocks = clocks.filter(|(start, ..)| start.is_finite());
+    race(&scaled, q, f64::INFINITY)
+}
+
+/// The same integral to `until` at most, of p in place of the residual: the law of a draw from p by the
+/// clocks that drew x from q, where it is another than x, if `until` is q(x)/p(x).
+pub(crate) fn race(p: &[f64], q: &[f64], until: f64) -> Vec<f64> {
+    let mut law = vec![0.0; p.len()];
+    let clocks = (0..).zip(p).zip(q).filter(|((_, mass), _)| **mass > 0.0);
+    let clocks = clocks.map(|((place, &mass), &q)| (q / mass, place, mass, q));
+    let clocks = clocks.filter(|(start, ..)| *start < until);
     let mut order: Vec<(f64, usize, f64, f64)> = clocks.collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut slope, mut offset) = (0.0, 0.0);
@@ -507,7 +510,8 @@ pub(crate) fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
         slope += mass;
         offset += q;
         let below = |s: f64| 1.0 / (slope * (1.0 + (slope * s - offset).max(0.0)));
-        let end = order.get(index + 1).map_or(0.0, |&(end, ..)| below(end));
+        let end = order.get(index + 1).map_or(until, |&(end, ..)| end);
+        let end = if end.is_finite() { below(end) } else { 0.0 };
         pieces.push((below(start) - end).max(0.0));
     }
     let mut behind = 0.0;

@@ -1,5 +1,6 @@
 //! All suspects: what they change, at which sizes, under which name, and in which words.
 
+use super::step::shares_numbers;
 use super::target::Change;
 use crate::audit::data::Claimed;
 use crate::audit::model::bugs::{Bug, bugs_of};
@@ -72,6 +73,15 @@ named! {
     }
 }
 
+/// How the numbers that drew a draft draw the target's token too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    ById,
+    ByMass,
+    /// An exponential clock a token, or its Gumbel noise.
+    Clocks,
+}
+
 /// A law of what an engine does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Law {
@@ -90,6 +100,8 @@ pub(crate) enum Law {
     Likeliest,
     Decide(Keep, Correct),
     Number(Reused, bool),
+    /// The draft is kept if the target draws it too, with the numbers that drew it.
+    Shares(Shared),
     /// Whatever it does with several drafts, or carries.
     Engine(&'static Bug),
 }
@@ -258,6 +270,10 @@ impl Families {
                 all.add(reused.as_str(), laws);
             }
         }
+        if shares_numbers(rule) {
+            let numbers = [Shared::ById, Shared::ByMass, Shared::Clocks];
+            all.add("exact-match-with-shared-numbers", numbers.map(Law::Shares));
+        }
         if rule == Rule::CARRIED {
             let carries = |bug: &&Bug| matches!(bug.name, "carries-nothing" | "bonus-from-p");
             for bug in bugs_of(rule).filter(carries) {
@@ -375,7 +391,8 @@ impl Families {
             if rule.tests_drafts() {
                 self.add("ratio-of-another-q", own.iter().copied().map(Law::Tested));
             }
-            self.add("draft-of-its-own-row", own.into_iter().map(Law::OtherDraft));
+            let own = own.into_iter().chain([Change::Allowed]);
+            self.add("draft-of-its-own-row", own.map(Law::OtherDraft));
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
             let before = [Law::Draft(Change::Before), Law::OtherDraft(Change::Before)];
             self.add("draft-rows-off-by-one-place", before);
@@ -469,6 +486,7 @@ impl Law {
             Self::Decide(Keep::Target, Correct::OffDraft)
             | Self::Decide(Keep::None, Correct::Target)
             | Self::Sampled
+            | Self::Shares(_)
             | Self::OtherDraft(_) => true,
             Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
             Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
@@ -505,6 +523,14 @@ impl Law {
                     put("coin", json!("1 - u"));
                 }
             }
+            Self::Shares(numbers) => put(
+                "numbers",
+                json!(match numbers {
+                    Shared::ById => "one a place, by id",
+                    Shared::ByMass => "one a place, by falling mass",
+                    Shared::Clocks => "a clock a token",
+                }),
+            ),
             _ => {}
         }
         fit
@@ -551,6 +577,7 @@ impl Law {
             }
             Self::Decide(keep, correct) => decision(keep, correct),
             Self::Number(reused, _) => reused.words().to_owned(),
+            Self::Shares(_) => "the target's token is drawn with the numbers that drew the draft, which is kept if both are the same".to_owned(),
             Self::Engine(bug) => bug.words.to_owned(),
         }
     }
@@ -567,6 +594,9 @@ impl Law {
             }
             Self::OtherDraft(Change::Before) => {
                 "log the row that the draft was drawn from: move the draft's rows by one place, or look for a drafter that is a step behind"
+            }
+            Self::OtherDraft(Change::Allowed) => {
+                "nothing is lost: log the draft's row as it is masked or cut, or say --draft-mask or how it is cut"
             }
             Self::OtherDraft(_) => {
                 "nothing is lost: log the q that drafted, or pass --draft-temperature or --draft-top-k"
@@ -587,6 +617,9 @@ impl Law {
             Self::Decide(keep, correct) => cure_of(keep, correct),
             Self::Number(..) => {
                 "draw a new random number for each draft, each coin and each correction"
+            }
+            Self::Shares(_) => {
+                "nothing is lost: this keeps more drafts than exact-match with numbers of its own, and min(1, p/q) at least as many"
             }
             Self::Engine(bug) => bug.cure,
         }
@@ -835,6 +868,7 @@ impl Change {
                 let cut = CUTS.get(usize::from(which)).copied();
                 put("cut", json!(cut.unwrap_or("all")));
             }
+            Self::Allowed => put("of", json!("tokens that p has")),
             Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) | Self::Unseen(_) => {}
         }
     }
@@ -863,6 +897,7 @@ impl Change {
             Self::Unseen(_) => "some tokens never come".to_owned(),
             Self::Before => format!("{row} is that of the place before"),
             Self::Uniform => "any token".to_owned(),
+            Self::Allowed => format!("{row} has the target's tokens alone"),
             Self::Learnt(_) => "some tokens come more often than they should, and others less, whatever stands before".to_owned(),
         }
     }
@@ -895,6 +930,7 @@ impl Change {
                 "move rows by one place: the row of a position is computed from the tokens before it"
             }
             Self::Uniform => "draw from the row",
+            Self::Allowed => "mask the draft's row, or say --draft-mask",
             Self::Learnt(_) => "look for a logit bias, or for rows of another head",
             Self::Unseen(_) => BANS,
         }

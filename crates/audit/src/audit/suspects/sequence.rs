@@ -4,6 +4,7 @@
 //! what came before.
 
 use super::factor::Factor;
+use super::family::Shared;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ pub(crate) struct Fact {
     pub depth: usize,
     /// p(x), q(x), the chance of being kept, and the half-width of that.
     pub acceptance: Option<[f64; 4]>,
+    /// The chances of being kept if the target draws with the draft's numbers, by [`Shared`].
+    pub shared: [f64; 3],
     pub kept: bool,
     /// Its prefix may have been refused, as one of a block.
     pub within_block: bool,
@@ -318,17 +321,18 @@ fn wide(found: [f64; 2], known: Option<[f64; 2]>) -> [f64; 2] {
 }
 
 /// Drafts by how often the rule keeps them and by their p, four cells of each: how many, how many
-/// were kept, and the sums of what the rule, p and min(1, p/q) keep.
+/// were kept, and the sums of what the rule, p, min(1, p/q) and shared numbers keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
-    cells: [[f64; 5]; 16],
+    cells: [[f64; 8]; 16],
 }
 
 /// Chi-square of 15 degrees of freedom is above this with probability 1e-4.
 const MISFITS: f64 = 44.3;
 
-/// Laws of what replaces a draft: as claimed, p without the draft, p, and the residual.
-pub(crate) const REPLACE: usize = 4;
+/// Laws of what replaces a draft: as claimed, p without the draft, p, the residual, and what the target draws
+/// with the draft's numbers, by [`Shared`].
+pub(crate) const REPLACE: usize = 7;
 
 /// Shares of steps at which another law replaces drafts.
 pub(crate) const OTHERS: [f64; 5] = [1.0, 0.5, 0.15, 0.04, 0.01];
@@ -383,14 +387,17 @@ pub(crate) enum Keeping {
     Never,
     Target,
     Ratio,
+    Shared(Shared),
 }
 
 impl Kept {
-    fn look(&mut self, [p, q, keep, _]: [f64; 4], kept: bool) {
+    fn look(&mut self, [p, q, keep, _]: [f64; 4], shared: [f64; 3], kept: bool) {
         let ratio = ratio(p, q);
         let quarter = |x: f64| ((4.0 * x) as usize).min(3);
         if let Some(cell) = self.cells.get_mut(4 * quarter(keep) + quarter(p.sqrt())) {
-            let more = [1.0, f64::from(u8::from(kept)), keep, p, ratio];
+            let [by_id, by_mass, clocks] = shared;
+            let kept = f64::from(u8::from(kept));
+            let more = [1.0, kept, keep, p, ratio, by_id, by_mass, clocks];
             for (sum, more) in cell.iter_mut().zip(more) {
                 *sum += more;
             }
@@ -401,12 +408,15 @@ impl Kept {
     /// steps, wherever the claimed one keeps more or less.
     fn fits(&self, keeping: Keeping, whole: bool) -> bool {
         let misfit = |share: f64| -> f64 {
-            let of = |cell: &[f64; 5]| {
-                let [n, kept, claim, p, ratio] = *cell;
+            let of = |cell: &[f64; 8]| {
+                let [n, kept, claim, p, ratio, by_id, by_mass, clocks] = *cell;
                 let other = match keeping {
                     Keeping::Never => 0.0,
                     Keeping::Target => p,
                     Keeping::Ratio => ratio,
+                    Keeping::Shared(Shared::ById) => by_id,
+                    Keeping::Shared(Shared::ByMass) => by_mass,
+                    Keeping::Shared(Shared::Clocks) => clocks,
                 };
                 let mean = ((1.0 - share) * claim + share * other) / n.max(1.0);
                 let spread = (n * mean * (1.0 - mean)).max(0.25);
@@ -565,16 +575,19 @@ impl Sequence {
             Keeping::Target => 1,
             Keeping::Never => 2,
             Keeping::Ratio => 3,
+            Keeping::Shared(numbers) => 4 + numbers as usize,
         };
         self.kept.fits(keeping, share >= 1.0) && self.replaced.fits(law, share)
     }
 
     pub(crate) fn look(&mut self, fact: &Fact) {
         if let Some(found) = fact.acceptance {
-            self.kept.look(found, fact.kept);
+            self.kept.look(found, fact.shared, fact.kept);
             let [p, q, keep, width] = found;
             if let Some(cells) = fact.replaced {
-                self.replaced.look([keep, p, 0.0, ratio(p, q)], cells);
+                let [by_id, by_mass, clocks] = fact.shared;
+                let keeps = [keep, p, 0.0, ratio(p, q), by_id, by_mass, clocks];
+                self.replaced.look(keeps, cells);
             }
             let happened = (fact.kept, fact.within_block);
             if !fact.within_block {

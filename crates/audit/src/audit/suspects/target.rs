@@ -56,6 +56,8 @@ pub(crate) enum Change {
     Unseen(f64),
     /// All tokens alike.
     Uniform,
+    /// The tokens that p has: of the draft's row, masked as the target's.
+    Allowed,
 }
 
 /// A changed row, ready to be asked.

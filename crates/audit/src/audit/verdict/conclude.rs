@@ -9,7 +9,7 @@ use crate::audit::evidence::book::Part;
 use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
-use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Suspect, short};
+use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Place, Suspect, short};
 use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
@@ -191,10 +191,15 @@ impl<'a> Weighed<'a> {
                     words = banned_in_words(&tokens, expected);
                     fit = banned_fit(&tokens);
                 }
-                let name = match self.found.families.names.get(suspect.family).copied() {
+                let mut name = match self.found.families.names.get(suspect.family).copied() {
                     Some("accepts-everything") if share < 1.0 => "accepts-more",
                     name => name.unwrap_or_default(),
                 };
+                let mut cure = law.cure();
+                if let Some((token, expected)) = self.banned_alone(law).filter(|_| share == 1.0) {
+                    (name, cure) = ("token-banned", BANS);
+                    (words, fit) = (banned_in_words(&[token], expected), banned_fit(&[token]));
+                }
                 let knows_outputs = won.apart != [0.0; 2];
                 all.push(Candidate {
                     name,
@@ -203,7 +208,7 @@ impl<'a> Weighed<'a> {
                     log,
                     fit,
                     words,
-                    cure: law.cure().to_owned(),
+                    cure: cure.to_owned(),
                     // A draft has one q, or what is tested is not known.
                     lossless: law.is_lossless(self.rule)
                         && !(share < 1.0 && matches!(law, Law::OtherDraft(_))),
@@ -260,6 +265,19 @@ impl<'a> Weighed<'a> {
             all.iter().map(|one| one.0).collect(),
             all.iter().map(|one| one.1).sum(),
         )
+    }
+
+    /// The token that a banned range of ids holds, if it is one, and how often it should have come.
+    fn banned_alone(&self, law: Law) -> Option<(usize, f64)> {
+        let Law::Target(Change::Range { of, at, factor }, Place::Everywhere) = law else {
+            return None;
+        };
+        let (of, at) = (usize::from(of), usize::from(at));
+        let [from, to] = [at, at + 1].map(|part| part * self.found.never.len() / of);
+        let expected = self.found.never.get(from).copied();
+        let expected = expected.filter(|one| one.is_finite());
+        let is_one = factor == 0.0 && to == from + 1;
+        expected.filter(|_| is_one).map(|expected| (from, expected))
     }
 
     /// Drafts that the rule refuses and the engine keeps, at the share that fits best.
@@ -593,6 +611,7 @@ impl<'a> Weighed<'a> {
             Some(Law::Decide(Keep::Target, _)) => Keeping::Target,
             Some(Law::Decide(Keep::None, _)) => Keeping::Never,
             Some(Law::Decide(Keep::Ratio, _)) => Keeping::Ratio,
+            Some(Law::Shares(numbers)) => Keeping::Shared(numbers),
             _ => return true,
         };
         self.found.sequence.fits(keeping, one.share)

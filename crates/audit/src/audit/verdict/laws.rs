@@ -710,6 +710,7 @@ impl<'a> Asked<'a> {
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
                 fact.acceptance = here.acceptance();
+                fact.shared = *here.shared();
                 fact.replaced = here.replaced();
             }
             return fact;
@@ -723,6 +724,7 @@ impl<'a> Asked<'a> {
             return fact;
         };
         fact.acceptance = here.acceptance();
+        fact.shared = *here.shared();
         fact.replaced = here.replaced();
         if let Some(law) = here.law_of_drafts() {
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));

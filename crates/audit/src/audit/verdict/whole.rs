@@ -9,7 +9,7 @@ use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
-use crate::audit::suspects::family::{Families, Law, is_size, short};
+use crate::audit::suspects::family::{Families, Law, Shared, is_size, short};
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
@@ -316,6 +316,7 @@ fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
     Some(match (one.name, one.share < 1.0) {
         ("draft-sampled", _) => "exact-match".to_owned(),
         ("carries-nothing", _) => "token".to_owned(),
+        (_, false) if one.law == Some(Law::Shares(Shared::Clocks)) => "shared-gumbel".to_owned(),
         ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule),
         (name, false) => name.to_owned(),
         (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),

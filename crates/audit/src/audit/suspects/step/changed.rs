@@ -247,6 +247,14 @@ impl<'a> Here<'a> {
                 let q = self.before.map(|[_, q]| q);
                 q.filter(|q| !q.is_empty()).map(Changed::Whole)
             }
+            Change::Allowed => {
+                let row = self.row(|place| match self.p.at(place) > 0.0 {
+                    true => self.q.at(place),
+                    false => 0.0,
+                });
+                let mut row = Some(row).filter(|row| row != self.q.row)?;
+                specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
+            }
             _ => changed_row(&self.q, change),
         }
     }

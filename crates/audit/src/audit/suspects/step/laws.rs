@@ -1,6 +1,7 @@
 //! Laws of the claim at a step, for bets on ranks and on what came before.
 
 use super::Here;
+use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::sequence::REPLACE;
 use crate::audit::suspects::view::ratio;
@@ -51,7 +52,7 @@ impl<'a> Here<'a> {
     }
 
     /// Finds where what replaced the draft lies by falling p: as claimed, as p without the draft,
-    /// as p, and as the residual. O(V).
+    /// as p, as the residual, and as draws with the draft's numbers. O(V).
     pub(crate) fn replaced(&self) -> Option<[[f64; 2]; REPLACE]> {
         let x = self.draft().filter(|_| !self.kept && !self.p.rest)?;
         let y = self.output;
@@ -60,11 +61,21 @@ impl<'a> Here<'a> {
         let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
         let all = 0..self.p.row.len();
         let sum: f64 = all.clone().map(over).sum();
+        let instead = self.instead();
         let laws = |place: usize| {
             let p = self.p.at(place);
             let off = if place == x { 0.0 } else { p / left };
             let residual = if sum > 0.0 { over(place) / sum } else { p };
-            [self.correction(place), off, p, residual]
+            let [by_id, by_mass, clocks] = instead.each_ref().map(|law| get(law, place));
+            [
+                self.correction(place),
+                off,
+                p,
+                residual,
+                by_id,
+                by_mass,
+                clocks,
+            ]
         };
         let mut cells = laws(y).map(|mass| [0.0, mass]);
         for place in all {

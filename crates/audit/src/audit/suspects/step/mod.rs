@@ -8,11 +8,13 @@ mod claim;
 mod laws;
 mod noise;
 mod several;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::changed::Changes;
 pub(crate) use self::noise::Noise;
+pub(crate) use self::shared::shares_numbers;
 use crate::audit::data::Claimed;
 use crate::audit::model::engine::Position;
 use crate::audit::model::rule::Rule;
@@ -91,6 +93,10 @@ pub(crate) struct Made<'a> {
     /// What keeps each token.
     ratios: OnceCell<Vec<f64>>,
     near: OnceCell<(Vec<[f64; 3]>, f64)>,
+    /// By [`Shared`](super::family::Shared).
+    shared: OnceCell<[f64; 3]>,
+    /// What the target draws then in place of the draft.
+    instead: OnceCell<[Vec<f64>; 3]>,
 }
 
 /// What the claim says at what happened.
@@ -187,6 +193,7 @@ impl<'a> Here<'a> {
             Law::Sampled | Law::Likeliest => self.likeliest(law),
             Law::Decide(keep, correct) => self.decided(keep, correct),
             Law::Number(reused, sorted) => self.reused(reused, sorted),
+            Law::Shares(numbers) => self.shares(numbers),
         }
     }
 
