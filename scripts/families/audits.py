@@ -1,5 +1,6 @@
 """Engines that depart from their claim in ways that ranks of tokens do not show, through `sg.audit`."""
 
+import bisect
 import types
 
 import numpy
@@ -48,45 +49,73 @@ def judged(random, rule, temperature, honest, moved, each, target, draft=None):
 KINDS = "honest,banned ids,banned range,no repeat,presence,frequency,repetition,bias,token more often,bad bigrams".split(",")
 
 
-def departure(random, kind, size):
-    """A function of a row's logits and the text before it, to the logits that are sampled."""
-    ids, much, window = random.permutation(size), log_uniform(random, 0.1, 3.0), random.choice([1, 4, 10, 64, 1000])
-    pairs, some = random.random((size, size)) < log_uniform(random, 0.02, 0.3), ids[: random.integers(1, size // 3 + 1)]
-    if kind == "banned range":
-        some = numpy.arange(size)[ids[0] :][: len(some)]
-    bias = {"bias": much * random.normal(size=size), "token more often": random.choice([-1, 1]) * much * (ids == 0)}.get(kind, 0)
+WINDOWED = {  # what becomes of a row's logits, given how often each token came of late, and how much
+    "presence": lambda logits, counts, much: logits - much * (counts > 0),
+    "frequency": lambda logits, counts, much: logits - 0.5 * much * counts,
+    "repetition": lambda logits, counts, much: numpy.where(
+        counts == 0, logits, numpy.where(logits > 0, logits / (1 + much), logits * (1 + much))
+    ),
+}
 
-    def changed(logits, past):
-        other, (seen, counts) = logits + bias, numpy.unique(numpy.array(past[-window:], int), return_counts=True)
-        other[seen] = {
-            "presence": other[seen] - much,
-            "frequency": other[seen] - 0.5 * much * counts,
-            "repetition": numpy.where(other[seen] > 0, other[seen] / (1 + much), other[seen] * (1 + much)),
-        }.get(kind, other[seen])
-        never = {"no repeat": past[-1:], "bad bigrams": numpy.flatnonzero(pairs[past[-1:]])}.get(kind, [])
-        other[some if kind.startswith("banned") else never] = -numpy.inf
-        return other if numpy.isfinite(other).any() else logits
 
-    return changed
+class Departure:
+    """What an engine does to a row's logits: always the same, or by the token before it, or by what came of late."""
+
+    def __init__(self, random, kind, size):
+        self.kind, ids, self.much = kind, random.permutation(size), log_uniform(random, 0.1, 3.0)
+        self.window = int(random.choice([1, 4, 10, 64, 1000]))
+        pairs, some = random.random((size, size)) < log_uniform(random, 0.02, 0.3), ids[: random.integers(1, size // 3 + 1)]
+        if kind == "banned range":
+            some = numpy.arange(size)[ids[0] :][: len(some)]
+        self.bias = {"bias": self.much * random.normal(size=size), "token more often": random.choice([-1, 1]) * self.much * (ids == 0)}
+        self.never = numpy.zeros((size, size), bool)
+        self.never[:, some] = kind.startswith("banned")
+        self.never |= {"no repeat": numpy.eye(size, dtype=bool), "bad bigrams": pairs}.get(kind, False)
+
+    def rows(self, rows, first=False):
+        """The logits behind each context, or of a text's first token, where what came of late has no part in them."""
+        other = rows + self.bias.get(self.kind, 0)
+        if not first or self.kind.startswith("banned"):
+            other[self.never] = -numpy.inf
+        return numpy.where(numpy.isfinite(other).any(axis=1, keepdims=True), other, rows)
 
 
 def written(random, rows, temperature, change, count, past=()):
     """A text by the changed rows, or the rest of one: contexts, tokens, and how far each step is from its row."""
-    past, steps, context = list(past), [], past[-1] if past else int(random.integers(len(rows)))
-    for u in random.random(count):
-        logits = rows[context].astype(float)
-        law = softmax(change(logits, past) / temperature)
-        past.append(min(int(law.cumsum().searchsorted(u, side="right")), int(numpy.flatnonzero(law)[-1])))
-        steps.append((context, past[-1], 0.5 * numpy.abs(law - softmax(logits / temperature)).sum()))
-        context = past[-1]
-    return list(zip(*steps)) or [(), (), ()]
+    past, contexts, far, rows = list(past), [], [], rows.astype(float)
+    context, us = past[-1] if past else int(random.integers(len(rows))), random.random(count)
+    honest, begun = softmax(rows / temperature), len(past)
+    if change.kind in WINDOWED:
+        counts = numpy.bincount(past[-change.window :] or [0], minlength=len(rows)) - (not past) * (numpy.arange(len(rows)) == 0)
+        for u in us:
+            law = softmax(WINDOWED[change.kind](rows[context], counts, change.much) / temperature)
+            contexts.append(context)
+            far.append(0.5 * numpy.abs(law - honest[context]).sum())
+            context = min(int(law.cumsum().searchsorted(u, side="right")), int(numpy.flatnonzero(law)[-1]))
+            past.append(context)
+            counts[context] += 1
+            if len(past) > change.window:
+                counts[past[-change.window - 1]] -= 1
+    else:
+        tables = {}
+        for first in {not past, False}:
+            laws = softmax(change.rows(rows, first) / temperature)
+            last = len(rows) - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
+            tables[first] = laws.cumsum(axis=1).tolist(), last.tolist(), (0.5 * numpy.abs(laws - honest).sum(axis=1)).tolist()
+        for u in us.tolist():
+            ends, last, moved = tables[not past]
+            contexts.append(context)
+            far.append(moved[context])
+            context = min(bisect.bisect_right(ends[context], u), last[context])
+            past.append(context)
+    return [contexts, past[begun:], far]
 
 
 def texts(random):
     rows, kind = table(random, 0.3, 4.0, int(random.integers(8, 65))), str(random.choice(KINDS))
-    change, temperature = departure(random, kind, len(rows)), float(random.choice([1.0, 1.0, 0.7, 1.3]))
+    change, temperature = Departure(random, kind, len(rows)), float(random.choice([1.0, 1.0, 0.7, 1.3]))
     each = [written(random, rows, temperature, change, count) for count in lengths(random, 60, 800)]
-    moved = numpy.mean(sum((one[2] for one in each), ()))
+    moved = numpy.mean(sum((one[2] for one in each), []))
     return kind, *judged(random, "text", temperature, kind == "honest", moved, [one[:2] for one in each], rows)
 
 
@@ -98,9 +127,11 @@ class Cells:
         self.ends = self.law[self.order].cumsum()
         self.high, self.low = numpy.empty((2, len(law)))
         self.high[self.order], self.low[self.order] = self.ends, numpy.append(0, self.ends[:-1])
+        self.by_number = self.ends.tolist(), self.order.tolist(), len(law) - 1
 
     def at(self, u):
-        return int(self.order[min(int(self.ends.searchsorted(u, side="right")), len(self.ends) - 1)])
+        ends, order, last = self.by_number
+        return order[min(bisect.bisect_right(ends, u), last)]
 
     def within(self, low, high):
         """The law of the token whose number is even in [low, high)."""
@@ -138,9 +169,9 @@ def played(random, places, drafts, kind, count):
             chain.append((here, u))
         for x, u in chain:
             place = places[context]
-            known = [u, None, place.kept[x], place.q.low[x], place.q.high[x]]
+            known = [u, None, *place.cells[x]]
             known[1] = number(*known) if used == "coin" else coin if kind == "coin is the coin before" else random.random()
-            if known[1] >= place.kept[x]:
+            if known[1] >= known[2]:
                 done.append(place.left.at(number(*known) if used == "correction" else random.random()))
                 break
             done.append(x)
@@ -156,7 +187,7 @@ def played(random, places, drafts, kind, count):
 
 def step(place, kind, room):
     """The laws at a drafted place of what is kept, and of what comes instead; `room`: of a number that goes from place to place."""
-    (used, _, ends), cells, drafted, chance = COINS[kind], [*zip(place.kept, place.q.low, place.q.high)], place.q.law, place.kept
+    (used, _, ends), cells, drafted, chance = COINS[kind], place.cells, place.q.law, place.kept
     if kind == "draft has the draft's before":
         drafted = place.q.within(*room)
     elif kind == "coin is the coin before":
@@ -172,27 +203,44 @@ def step(place, kind, room):
 
 def distance(places, drafts, kind, contexts, output):
     """How far the law of each next token is from p, given the text alone: a filter of how far into a round it is."""
-    (used, _, ends), whole, moved, known = COINS[kind], [(0.0, 1.0)] * (drafts + 1), [], {}
-    weights, rooms, bonus = numpy.eye(drafts + 1)[0], whole, (0.0, 1.0)
+    if COINS[kind][0] == "again":
+        return distance_by_rooms(places, drafts, kind, contexts, output)
+    (used, _, ends), moved, weights, bonus, known = COINS[kind], [], [1.0] + [0.0] * drafts, (0.0, 1.0), {}
+    goes_on = used == "bonus" and ends
+    for context, y in zip(contexts, output):
+        place = places[context]
+        if context not in known:
+            kept, instead = step(place, kind, bonus)
+            known[context] = kept.tolist(), instead.tolist(), 0.5 * numpy.abs(kept + instead - place.p.law).sum()
+        (kept, instead, far), share = known[context], sum(weights[:-1])
+        law = place.p.within(*bonus) if goes_on and weights[-1] else place.p.law
+        moved.append(0.5 * numpy.abs(weights[-1] * (law - place.p.law)).sum() if goes_on else share * far)
+        after = [share * instead[y] + weights[-1] * law[y], *(weight * kept[y] for weight in weights[:-1])]
+        weights = [weight / sum(after) for weight in after]
+        if goes_on:
+            bonus = ends(*place.cells[y])[0]
+    return moved
+
+
+def distance_by_rooms(places, drafts, kind, contexts, output):
+    """The same where a number goes from place to place, so that the text before says where it lies."""
+    whole, moved, known = [(0.0, 1.0)] * (drafts + 1), [], {}
+    weights, rooms = numpy.eye(drafts + 1)[0], whole
     for context, y in zip(contexts, output):
         place, law, after, later = places[context], 0, numpy.zeros(drafts + 1), [*whole]
         for at in numpy.flatnonzero(weights > 0):
-            kept, instead, (low, high) = 0 * place.p.law, place.p.within(*bonus), rooms[at]
+            kept, instead, (low, high) = 0 * place.p.law, place.p.law, rooms[at]
             if at < drafts:
                 if (context, low, high) not in known:
                     known[context, low, high] = step(place, kind, (low, high))
                 kept, instead = known[context, low, high]
                 after[at + 1] = weights[at] * kept[y]
-                if kind == "coin is the coin before":
-                    later[at + 1] = (low, min(high, place.kept[y]))
-                elif kind == "draft has the draft's before":
-                    later[at + 1] = (max(low, place.q.low[y]), min(high, place.q.high[y]))
+                (chance, *cell), whose = place.cells[y], kind == "coin is the coin before"
+                later[at + 1] = (low, min(high, chance)) if whose else (max(low, cell[0]), min(high, cell[1]))
             law = law + weights[at] * (kept + instead)
             after[0] += weights[at] * instead[y]
         moved.append(0.5 * numpy.abs(law - place.p.law).sum())
         weights, rooms = after / after.sum(), later
-        if used == "bonus" and ends:
-            bonus = ends(place.kept[y], place.q.low[y], place.q.high[y])[0]
     return moved
 
 
@@ -203,7 +251,8 @@ def pair(random, temperature):
     for p, q in zip(*(softmax(rows.astype(float) / temperature) for rows in (target, draft))):
         left, kept = numpy.maximum(p - q, 0), numpy.minimum(1, p / q)
         p, q, left = (Cells(law, by_mass) for law in (p, q, left if left.sum() > 1e-12 else p))
-        places.append(types.SimpleNamespace(p=p, q=q, left=left, kept=kept))
+        cells = [*zip(kept.tolist(), q.low.tolist(), q.high.tolist())]  # of each draft: chance to be kept, and its numbers
+        places.append(types.SimpleNamespace(p=p, q=q, left=left, kept=kept, cells=cells))
     return target, draft, places
 
 
@@ -219,7 +268,7 @@ def unlogged(random):
     drafts, kind, temperature = int(random.integers(1, 5)), str(random.choice(KINDS)), float(random.choice([1.0, 0.8]))
     target, draft, places = pair(random, temperature)
     share, ends, silent, parts, moved = random.choice([0.02, 0.1, 0.5, 0.9]), random.random() < 0.5, random.random() < 0.2, [], 0.0
-    change, counts = departure(random, kind, len(target)), lengths(random, 200, 3000)
+    change, counts = Departure(random, kind, len(target)), lengths(random, 200, 3000)
     for number, count in enumerate(random.permutation(counts)):
         hidden = number < max(round(share * len(counts)), 1)
         logged = played(random, places, drafts, "fresh", round((1 - share) * count) if ends else 0 if hidden else count)
