@@ -34,6 +34,7 @@ WAYS = (
     ("sampled, rejection", "chain-4", "with-replacement", "token"),
     ("strata, as many tokens", "prefix-2-1", "stratified", "level-4"),
     ("strata, 20 tokens", "prefix-4-2-1", "stratified", "level-4"),
+    ("the same, from the leaves", "prefix-4-2-1", "stratified", "traversal-4"),
 )
 
 
