@@ -88,7 +88,7 @@ macro_rules! entry_name {
 
         impl PartialEq for $handle {
             fn eq(&self, other: &Self) -> bool {
-                self.as_str() == other.as_str()
+                std::ptr::eq(self.0, other.0) || self.as_str() == other.as_str()
             }
         }
 

@@ -164,23 +164,19 @@ impl Tally {
         groups: &[Group],
         tell: impl Fn(&Suspect) -> Told,
     ) {
-        let size = suspects.len();
-        for group in groups {
-            self.groups.at_or(*group, || (0, vec![0.0; size])).0 += 1;
-        }
-        for (place, (suspect, won)) in suspects.iter().zip(&mut self.won).enumerate() {
+        let mut logs = vec![0.0; suspects.len()];
+        for ((suspect, won), log) in suspects.iter().zip(&mut self.won).zip(&mut logs) {
             let told = tell(suspect);
             won.look(&told);
-            if told.rule == [Factor::ONE; 4] {
-                continue;
+            if told.rule != [Factor::ONE; 4] {
+                *log = told.rule.iter().map(|one| go_on(1.0, one).0).sum();
             }
-            let log: f64 = told.rule.iter().map(|one| go_on(1.0, one).0).sum();
-            for group in groups {
-                if let Some((_, logs)) = self.groups.get_mut(group)
-                    && let Some(sum) = logs.get_mut(place)
-                {
-                    *sum += log;
-                }
+        }
+        for group in groups {
+            let (steps, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));
+            *steps += 1;
+            for (sum, log) in sums.iter_mut().zip(&logs) {
+                *sum += log;
             }
         }
     }

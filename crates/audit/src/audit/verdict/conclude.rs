@@ -617,6 +617,14 @@ impl<'a> Weighed<'a> {
         self.found.sequence.fits(keeping, one.share)
     }
 
+    /// Returns the logarithm of the strongest lossless law, whether drafts are kept as it says or not: where it
+    /// explains more than what is lossy, that a lossy law moves outputs says nothing of these.
+    fn nearest_lossless(&self) -> f64 {
+        let mut laws = self.candidates.iter();
+        let law = laws.find(|one| one.lossless && one.law.is_some());
+        law.map_or(0.0, |one| one.log)
+    }
+
     /// Returns the strongest lossless law, and by how much its logarithm beats what is lossy.
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
         let laws = self.candidates.iter();
@@ -794,6 +802,7 @@ pub(crate) fn concluded(
         !one.lossless
             && one.name != "drafts-unlike-their-rows"
             && one.tv.is_some_and(|tv| tv > 1e-3)
+            && one.log >= weighed.nearest_lossless()
     });
     match moves && -ahead >= weighed.needed() {
         true => Some(Conclusion::Lossy),
