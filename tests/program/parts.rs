@@ -104,10 +104,17 @@ fn parts_that_do_not_go_together() {
     ) {
         run(here, &format!("merge {line}")).refused(&words);
     }
-    // Of a log that changed meanwhile.
-    std::fs::remove_dir_all(here.join("log")).unwrap();
-    write_drawn(&here.join("log"), &rows(45));
-    run(here, "merge a b").refused(&["log: has 45 positions", "another log"]);
+    // Of a log that changed meanwhile, in as many positions too.
+    let mut reversed = rows(40);
+    reversed.reverse();
+    for (rows, words) in [
+        (rows(45), "log: has 45 positions"),
+        (reversed, "log: has 40 positions"),
+    ] {
+        std::fs::remove_dir_all(here.join("log")).unwrap();
+        write_drawn(&here.join("log"), &rows);
+        run(here, "merge a b").refused(&[words, "another log", "write the parts again"]);
+    }
     for (line, words) in cases(
         r#"
             length log --shard 1/2 -> --partial

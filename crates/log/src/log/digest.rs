@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -120,6 +121,32 @@ impl Log {
             all.insert(0, FileDigest::of_file(&index)?);
         }
         Ok(all)
+    }
+
+    /// Refuses parts that were read of other files than these, which the log has by their place.
+    ///
+    /// # Errors
+    /// The first file of which the parts have other bytes.
+    pub fn refuse_other_parts(
+        &self,
+        files: &Map<usize, FileDigest>,
+        of_parts: &BTreeMap<usize, FileDigest>,
+    ) -> Result<(), LogError> {
+        let other = files
+            .iter()
+            .find(|(place, file)| of_parts.get(place) != Some(file));
+        let Some((_, file)) = other else {
+            return Ok(());
+        };
+        Err(LogError::format(
+            self.path(),
+            format!(
+                "has {} positions, and is another log than the parts are of: {} has changed since, or is another file; \
+                 write the parts again",
+                self.positions(),
+                file.name
+            ),
+        ))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a report on texts was measured on: its logs, their files, and how many texts.
 
 use super::ReplayError;
+use super::parts::Parts;
 use super::read::{Reading, Texts};
 use serde::{Deserialize, Serialize};
 use specgap_core::scheme::EngineName;
@@ -121,14 +122,22 @@ pub(super) fn read_measured(
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<(Texts, MeasuredTexts), ReplayError> {
-    let files = |log: &Log| -> Result<Vec<FileDigest>, ReplayError> {
+    let files = |(number, log): (usize, &Log)| -> Result<Vec<FileDigest>, ReplayError> {
         let digests = log.digests(&(0..log.positions()))?;
+        asked.parts.check(number, log, &digests)?;
         Ok(digests.into_values().collect())
     };
     let read = || Texts::read_with(logs, temperature, asked, progress);
-    let hash = || logs.iter().map(files).collect::<Result<_, _>>();
-    let (texts, files) = rayon::join(read, hash);
-    let (texts, files): (Texts, Vec<Vec<FileDigest>>) = (texts?, files?);
+    let hash = || logs.iter().enumerate().map(files).collect::<Result<_, _>>();
+    let (texts, files): (_, Result<Vec<Vec<FileDigest>>, _>) = match asked.parts {
+        // What parts have is of no use if they are of another log.
+        Parts::Have(_) => {
+            let files = hash()?;
+            (read(), Ok(files))
+        }
+        _ => rayon::join(read, hash),
+    };
+    let (texts, files) = (texts?, files?);
     let of = measured(&texts, logs, files, command);
     Ok((texts, of))
 }

@@ -7,19 +7,28 @@ use super::ReplayError;
 use super::rows::Read;
 use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
-use specgap_log::log::{Log, Span};
+use specgap_base::sorted::Map;
+use specgap_log::log::{FileDigest, Log, Span};
 use specgap_measure::Part;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Answers of spans of positions, by depth and position, by the log's number and the first position.
+/// What parts have read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Kept(BTreeMap<(usize, usize), Vec<Vec<Read>>>);
+pub struct Kept {
+    /// Answers of spans of positions, by depth and position, by the log's number and the first position.
+    spans: BTreeMap<(usize, usize), Vec<Vec<Read>>>,
+    /// What each log's files were, by their place in it.
+    files: BTreeMap<usize, BTreeMap<usize, FileDigest>>,
+}
 
 impl Kept {
     /// Takes those of another part.
     pub fn append(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.spans.extend(other.spans);
+        for (number, files) in other.files {
+            self.files.entry(number).or_default().extend(files);
+        }
     }
 }
 
@@ -68,31 +77,32 @@ impl Parts {
                 let found = side_by_side::each_or_stop(&spans, work)?;
                 let firsts = spans.iter().map(|span| (number, span.positions().start));
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.0.extend(firsts.zip(found));
+                kept.spans.extend(firsts.zip(found));
+                let files = log.digests(&part.of(log.positions()))?;
+                kept.files.entry(number).or_default().extend(files);
                 Ok(())
             }
             Self::Have(kept) => {
-                let mut next = 0;
-                for ((_, first), span) in kept.0.range((number, 0)..(number + 1, 0)) {
-                    if *first != next {
-                        break;
-                    }
-                    next += span.first().map_or(0, Vec::len);
+                for (_, span) in kept.spans.range((number, 0)..(number + 1, 0)) {
                     visit(span.clone())?;
                 }
-                if next == log.positions() {
-                    return Ok(());
-                }
-                Err(ReplayError::of_log(
-                    log,
-                    format!(
-                        "has {} positions, and what was kept of it ends at {next}: it is another log than the \
-                         parts are of",
-                        log.positions()
-                    ),
-                ))
+                Ok(())
             }
         }
+    }
+
+    /// Refuses answers that were read of other files than a log has.
+    pub(super) fn check(
+        &self,
+        number: usize,
+        log: &Log,
+        files: &Map<usize, FileDigest>,
+    ) -> Result<(), ReplayError> {
+        if let Self::Have(kept) = self {
+            let of_parts = kept.files.get(&number).cloned().unwrap_or_default();
+            log.refuse_other_parts(files, &of_parts)?;
+        }
+        Ok(())
     }
 
     /// Ends a run that keeps a part.

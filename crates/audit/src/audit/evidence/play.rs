@@ -126,7 +126,7 @@ impl Player {
             }
         }
         let tested = tested(self.rule, &self.engine, at, &drafts);
-        let found = decide(self.rule, &self.engine, at, &drafts, tested);
+        let found = decide(self.rule, &self.engine, at, &drafts, &tested);
         let place = draw(&found.law, self.random.random());
         let kept = found.tokens.get(place).copied();
         let output = kept.unwrap_or_else(|| draw(&found.correction, self.random.random()));

@@ -128,7 +128,7 @@ pub(crate) fn decide(
     engine: &Engine,
     at: &Position<'_>,
     drafts: &[usize],
-    InTurn { ratios, residual }: InTurn,
+    InTurn { ratios, residual }: &InTurn,
 ) -> Decisions {
     let rule = engine.tests_as.unwrap_or(rule);
     let p = change(at.p, engine.target, at);
@@ -140,7 +140,7 @@ pub(crate) fn decide(
     };
     let best = at.likeliest(&p);
     let in_turn = drafts.iter().zip(ratios);
-    let keeps = in_turn.map(|(&token, ratio)| match engine.keeps {
+    let keeps = in_turn.map(|(&token, &ratio)| match engine.keeps {
         Keeps::Always => 1.0,
         Keeps::IfLikeliest => f64::from(u8::from(token == best)),
         // Of p itself, whatever was refused before.
@@ -151,7 +151,7 @@ pub(crate) fn decide(
     });
     let (tokens, law) = kept_as(drafts, keeps);
     let correction = match engine.corrects {
-        Corrects::Rule => residual,
+        Corrects::Rule => residual.clone(),
         Corrects::Target => p,
         Corrects::Draft => q,
         Corrects::Residual | Corrects::OwnNoise => {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn decided(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
-        decide(rule, engine, at, drafts, tested(rule, engine, at, drafts))
+        decide(rule, engine, at, drafts, &tested(rule, engine, at, drafts))
     }
 
     use specgap_core::problem::Problem;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
-use specgap_log::log::{Log, RowsFrom, Span};
+use specgap_log::log::{FileDigest, Log, RowsFrom, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,6 +72,8 @@ pub struct Evidence {
     spans: BTreeMap<usize, Part>,
     /// By token, in units of 2^-32: how surely it would have come by now.
     odds: Vec<u64>,
+    /// What the log's files were, by their place in it.
+    files: BTreeMap<usize, FileDigest>,
 }
 
 impl Evidence {
@@ -92,36 +94,24 @@ impl Evidence {
         let odds = asked.each(&positions, progress, |first, part| {
             spans.insert(first, part);
         })?;
-        Ok(Self { spans, odds })
+        let files = log.digests(&positions)?.into_iter().collect();
+        Ok(Self { spans, odds, files })
     }
 
     /// Takes that of another stretch.
     pub fn append(&mut self, other: Self) {
         self.spans.extend(other.spans);
+        self.files.extend(other.files);
         self.odds.resize(self.odds.len().max(other.odds.len()), 0);
         for (own, more) in self.odds.iter_mut().zip(other.odds) {
             *own = own.saturating_add(more);
         }
     }
 
-    /// Hands over all spans of a log.
-    fn each(&self, log: &Log, mut visit: impl FnMut(&Part)) -> Result<(), AuditError> {
-        let mut next = 0;
-        for (first, part) in &self.spans {
-            if *first != next {
-                break;
-            }
-            next += part.positions;
-            visit(part);
-        }
-        if next == log.positions() {
-            return Ok(());
-        }
-        Err(AuditError::Log(format!(
-            "{}: has {} positions, and what was kept of it ends at {next}: it is another log than the parts are of",
-            log.path().display(),
-            log.positions()
-        )))
+    /// Refuses what was read of another log.
+    pub(crate) fn check(&self, log: &Log) -> Result<(), AuditError> {
+        let files = log.digests(&(0..log.positions()))?;
+        Ok(log.refuse_other_parts(&files, &self.files)?)
     }
 }
 
@@ -435,7 +425,7 @@ impl<'a> Asked<'a> {
         let all = 0..log.positions();
         let never = match read {
             Some(read) => {
-                read.each(log, fold)?;
+                read.spans.values().for_each(fold);
                 Sums::values(&read.odds)
             }
             None => Sums::values(&self.each(&all, progress, |_, part| fold(&part))?),

@@ -55,6 +55,9 @@ pub fn audit_read(
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<AuditReport, AuditError> {
+    if let Some(read) = read {
+        read.check(log)?;
+    }
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let first = audited(&opened, settings, read, command, progress)?;
     if first.conclusion.stands() || opened.claimed.cut_order.is_some() {

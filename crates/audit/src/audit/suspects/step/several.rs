@@ -27,7 +27,7 @@ impl<'a> Here<'a> {
             Some(claim) => claim.tested.clone(),
             None => tested(self.rule, engine, &at, self.drafts),
         };
-        let mut decided = decide(self.rule, engine, &at, self.drafts, tested.clone());
+        let mut decided = decide(self.rule, engine, &at, self.drafts, &tested);
         if self.by_output {
             decided.by_output();
         }
