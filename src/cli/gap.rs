@@ -212,7 +212,8 @@ pub(super) fn schemes() -> impl TypedValueParser<Value = SchemeName> {
 pub(super) fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
     PossibleValuesParser::new(VerifierName::ALL.map(|name| {
         let words = format!("{}; for {}", name.words(), name.draft_schemes());
-        PossibleValue::new(name.as_str()).help(words)
+        let value = PossibleValue::new(name.as_str()).help(words);
+        value.aliases(name.entry().rule.entry().aliases)
     }))
     .try_map(|name| VerifierName::from_str(&name))
 }

@@ -110,6 +110,11 @@ fn a_wrong_expectation_is_a_disagreement() {
     assert_eq!(code, Some(1));
     out.says("rrs: EXPECTATION FAILS: expected.acceptance_rate.rrs is 3/4, found 4/5");
     assert!(out.contains("0 problems agree, 1 does not"), "{out}");
+    // So is one of alpha* itself.
+    let wrong = format!("{COIN}[expected]\ntolerance = 0\noptimal_acceptance_rate = \"3/4\"\n");
+    let Run { code, out, .. } = verify(&[file(&wrong).path().to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    out.says("EXPECTATION FAILS: expected.optimal_acceptance_rate is 3/4");
     // A rate of a verifier that these drafts do not allow cannot be checked.
     let unmet = format!("{COIN}[expected]\ntolerance = 0\nacceptance_rate.rrs-wo = \"4/5\"\n");
     let unmet = file(&unmet);

@@ -181,7 +181,8 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     }
 }
 
-fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
+/// Compares alpha* with the problem file.
+pub(super) fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
     let expected = problem.expected()?;
     let value = expected.optimal_acceptance_rate.as_ref()?;
     let wanted = Wanted::of(

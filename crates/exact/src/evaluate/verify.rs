@@ -40,6 +40,8 @@ pub struct Verification {
     pub drafts: usize,
     /// alpha*, or why it is not known.
     pub optimum: Result<Known, String>,
+    /// Comparison of it with the problem file.
+    pub expected: Option<Expectation>,
     /// One entry a verifier, in the order of [`VerifierName::ALL`].
     pub verifiers: Vec<Assessment>,
     /// Verifiers that the problem file has an expected rate for, but that were not run:
@@ -170,7 +172,17 @@ impl Evaluated for Verification {
             let complaint = rule.complaint()?;
             Some(format!("{}: {complaint}", rule.name))
         });
-        of_each.chain(unknown).chain(tabulated).collect()
+        let of_optimum = self
+            .expected
+            .as_ref()
+            .and_then(|one| one.complaint.as_ref());
+        let of_optimum =
+            of_optimum.map(|complaint| format!("alpha*: EXPECTATION FAILS: {complaint}"));
+        of_each
+            .chain(unknown)
+            .chain(tabulated)
+            .chain(of_optimum)
+            .collect()
     }
 }
 
@@ -246,6 +258,7 @@ pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification 
         scheme: problem.scheme().name(),
         vocab: problem.vocab(),
         drafts: problem.drafts(),
+        expected: best.and_then(|rate| super::solve::expectation(problem, rate)),
         optimum,
         verifiers,
         unmet,

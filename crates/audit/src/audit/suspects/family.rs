@@ -1,6 +1,5 @@
 //! All suspects: what they change, at which sizes, under which name, and in which words.
 
-use super::step::shares_numbers;
 use super::target::Change;
 use crate::audit::data::Claimed;
 use crate::audit::model::bugs::{Bug, bugs_of};
@@ -133,6 +132,10 @@ const FACTORS: [f64; 20] = [
     0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.25, 1.4, 1.6, 1.8, 2.0,
     2.5, 3.0,
 ];
+
+/// The largest of them.
+pub(crate) const HOTTEST: f64 = 3.0;
+
 const TOP_K: [usize; 27] = [
     2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200, 256,
     320, 400, 512,
@@ -441,6 +444,11 @@ impl Families {
             self.add("correction-not-normalised", [not_normalised]);
         }
     }
+}
+
+/// Tells whether shared numbers are suspected where this rule is named.
+pub(crate) fn shares_numbers(rule: Rule) -> bool {
+    rule.drafts() != Drafts::Likeliest && rule != Rule::CARRIED
 }
 
 /// A bug by the name of its cause.

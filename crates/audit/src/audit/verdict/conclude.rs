@@ -25,6 +25,13 @@ pub(crate) const NAMED: f64 = 7.0;
 /// Suspects beside those of the table, for their weight in the mixture.
 const BESIDE: usize = 9;
 
+/// What comes out has to speak so much, in nats, for a law that moves it: acceptance alone may fit a law that
+/// outputs refute.
+const SPOKEN: f64 = 1.0;
+
+/// A lossless law at fewer of the steps says nothing of the others.
+const MOSTLY: f64 = 0.5;
+
 /// How far the surprise of a text may be from its entropy.
 const SURPRISED: f64 = 5.0;
 
@@ -44,6 +51,8 @@ pub(crate) struct Candidate {
     cure: String,
     pub lossless: bool,
     pub tv: Option<f64>,
+    /// ln of its likelihood over the claim's, of what came out alone, where it says what does.
+    outputs: Option<f64>,
 }
 
 /// What all of it comes to.
@@ -213,6 +222,9 @@ impl<'a> Weighed<'a> {
                     lossless: law.is_lossless(self.rule)
                         && !(share < 1.0 && matches!(law, Law::OtherDraft(_))),
                     tv: knows_outputs.then_some(won.apart[1] / self.looked()),
+                    outputs: slot_of(share)
+                        .map(|slot| won.output[slot])
+                        .filter(|_| knows_outputs),
                 });
             }
         }
@@ -372,7 +384,7 @@ impl<'a> Weighed<'a> {
     pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
         let (drafts, outputs) = (self.drafts_fall(), self.outputs_fall());
         let able = self.candidates.iter();
-        let able = able.filter(|one| !one.lossless || self.keeps_so(one));
+        let able = able.filter(|one| one.stands() && (!one.lossless || self.keeps_so(one)));
         let loses = |one: &Candidate| one.law.is_none_or(|law| !law.is_lossless(self.rule));
         let able = able.filter(|one| !outputs || loses(one));
         let mut all = able.clone();
@@ -629,7 +641,7 @@ impl<'a> Weighed<'a> {
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
         let laws = self.candidates.iter();
         let mut laws = laws.filter(|one| one.name != "noise" && one.name != "shared-stream");
-        let lossy = laws.clone().find(|one| !one.lossless);
+        let lossy = laws.clone().find(|one| !one.lossless && one.stands());
         let lossy = lossy.map_or(0.0, |one| one.log.max(0.0));
         let lossless = laws.find(|one| one.lossless && self.keeps_so(one));
         let own = lossless.map_or(0.0, |one| one.log);
@@ -638,6 +650,11 @@ impl<'a> Weighed<'a> {
 }
 
 impl Candidate {
+    /// Tells whether what comes out does not speak against it by as much as a cause has to be ahead.
+    fn stands(&self) -> bool {
+        self.outputs.is_none_or(|log| log > -NAMED)
+    }
+
     /// Tells whether it says that drafts are drawn otherwise.
     fn changes_drafts(&self) -> bool {
         match self.law {
@@ -667,8 +684,13 @@ impl Candidate {
             cure,
             lossless: false,
             tv: None,
+            outputs: None,
         }
     }
+}
+
+fn slot_of(share: f64) -> Option<usize> {
+    SHARES.iter().position(|(own, _)| *own == share)
 }
 
 /// Steps until an outcome comes with probability 99% that the claim excludes.
@@ -795,13 +817,15 @@ pub(crate) fn concluded(
     }
     let (lossless, ahead) = weighed.is_lossless();
     let leads = |one: &Candidate| !weighed.drafts_fall() || one.changes_drafts();
-    if lossless.is_some_and(leads) && ahead >= NAMED {
+    let is_most = |one: &Candidate| one.share >= MOSTLY;
+    if lossless.is_some_and(|one| leads(one) && is_most(one)) && ahead >= NAMED {
         return Some(Conclusion::LosslessOther);
     }
     let moves = weighed.leader().is_some_and(|(one, _)| {
         !one.lossless
             && one.name != "drafts-unlike-their-rows"
             && one.tv.is_some_and(|tv| tv > 1e-3)
+            && one.outputs.is_none_or(|log| log > SPOKEN)
             && one.log >= weighed.nearest_lossless()
     });
     match moves && -ahead >= weighed.needed() {

@@ -9,7 +9,7 @@ use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
-use crate::audit::suspects::family::{Families, Law, Shared, is_size, short};
+use crate::audit::suspects::family::{Families, HOTTEST, Law, Shared, is_size, short};
 use crate::audit::verdict::checks::lost;
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
@@ -183,7 +183,7 @@ fn audited(
         );
     }
     let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
-    let cause = cause.transpose()?;
+    let cause = cause.transpose()?.filter(|cause| !is_off_the_grid(cause));
     let conclusion = conclusion.unwrap_or(match open.is_empty() {
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
@@ -440,6 +440,13 @@ fn sized(
         cause.fit.insert("share".to_owned(), json!(share));
     }
     Ok(cause)
+}
+
+/// Tells whether a temperature is beyond all that are looked at: that is no temperature, but what is nearest to
+/// something else.
+fn is_off_the_grid(cause: &Cause) -> bool {
+    let factor = cause.fit.get("factor").and_then(serde_json::Value::as_f64);
+    cause.name == "temperature" && factor.is_some_and(|factor| factor > HOTTEST)
 }
 
 /// The best of sizes around a cause's own, and all that fit nearly as well.

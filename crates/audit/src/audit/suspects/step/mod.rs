@@ -14,7 +14,6 @@ mod tests;
 
 pub(crate) use self::changed::Changes;
 pub(crate) use self::noise::Noise;
-pub(crate) use self::shared::shares_numbers;
 use crate::audit::data::Claimed;
 use crate::audit::model::engine::Position;
 use crate::audit::model::rule::Rule;

@@ -2,10 +2,9 @@
 
 use super::{Here, Told};
 use crate::audit::model::engine::{get, race};
-use crate::audit::model::rule::Rule;
-use crate::audit::suspects::family::Shared;
+use crate::audit::suspects::family::{Shared, shares_numbers};
 use crate::audit::suspects::view::{View, by_id, common, total};
-use specgap_core::rule::{Drafts, normalise};
+use specgap_core::rule::normalise;
 
 /// The share of steps that follow the claim all the same: rows that are off by rounding move the ends of
 /// cells, and what lies beyond one is not impossible.
@@ -89,11 +88,6 @@ impl Here<'_> {
             laws
         })
     }
-}
-
-/// Tells whether shared numbers are suspected where this rule is named.
-pub(crate) fn shares_numbers(rule: Rule) -> bool {
-    rule.drafts() != Drafts::Likeliest && rule != Rule::CARRIED
 }
 
 /// Where the numbers lie that draw a token by falling mass, if it is among the heaviest.
