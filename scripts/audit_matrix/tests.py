@@ -84,13 +84,15 @@ class Laws(unittest.TestCase):
         for engine in engines.all_engines():
             if engine.numbers != "fresh" or engine.truth == "honest" or engine.player == "block":
                 continue
+            if engine.couple == "target-has-draft":  # its likelihood is not written down
+                continue
             values = numpy.exp(-numpy.maximum(nats(engine.name), -30.0))
             error = values.std() / numpy.sqrt(values.size)
             self.assertLess(values.mean(), 1 + 5 * error + 1e-9, engine.name)
 
     def test_coupled_numbers_are_told_by_their_laws(self):
         for engine in engines.all_engines():
-            if engine.couple and engine.player == "chain":
+            if engine.couple and engine.couple != "target-has-draft":
                 won = nats(engine.name)
                 self.assertGreater(won.mean(), 3 * won.std() / numpy.sqrt(won.size), engine.name)
 

@@ -988,6 +988,48 @@ fn numbers_that_target_and_draft_share_lose_nothing() {
     }
 }
 
+/// A sampler keeps some of equal tokens at the end of a cut, by an order of its own: that is no loss, and no
+/// banned token.
+#[test]
+fn which_of_equal_tokens_a_cut_keeps_is_not_held_against_anybody() {
+    let rows = 2000;
+    let mut random = ChaCha8Rng::seed_from_u64(44);
+    let mut output = Vec::new();
+    let mut target = Vec::new();
+    for number in 0..rows {
+        let p = match number % 3 {
+            0 => [0.5, 0.2, 0.2, 0.1],
+            _ => [0.5, 0.25, 0.15, 0.1],
+        };
+        // The fewest with .65 of it: in both rows two.
+        let kept = [p[0] / (p[0] + p[1]), 1.0];
+        output.push(i64::from(random.random::<f64>() * kept[1] >= kept[0]));
+        target.push(p.map(f64::ln).to_vec());
+    }
+    let mut all = vec![("target_logits", Dtype::F64, 4, floats(&target))];
+    all.extend(labels(1, rows));
+    all.push(("output", Dtype::I64, 0, whole(output)));
+    let settings = Settings {
+        claimed: Some(Claimed {
+            top_p: Some(0.65),
+            ..Claimed::at(1.0)
+        }),
+        ..Settings::new(Rule::TEXT)
+    };
+    let report = audited(&held(rows, &all, PLAIN), &settings);
+    assert_eq!(
+        report.conclusion,
+        Conclusion::Undecided,
+        "{:?}",
+        report.cause
+    );
+    assert_eq!(report.looked_at, rows - rows.div_ceil(3));
+    assert!(is_said(
+        &report.open,
+        "equal tokens stand at the end of a cut"
+    ));
+}
+
 /// Each tampered log is refused, or it is said why not.
 #[test]
 fn the_negative_control_plays_every_bug() {

@@ -26,6 +26,8 @@ pub(crate) struct Pair {
     pub least: f64,
     /// The last entry stands for all tokens that are not listed.
     pub rest: bool,
+    /// Equal tokens stand at the end of a cut, and a sampler may keep some of them alone.
+    pub tied: bool,
     /// The log has no row of the draft; q is p, for nothing is drafted there.
     pub lacks_draft: bool,
     /// What the log's mask allows; empty where it has none.
@@ -295,14 +297,15 @@ impl<'a> Reader<'a> {
 /// Cuts rows that are read as it is claimed.
 fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     pair.whole.clone_from(&pair.p);
+    pair.tied = false;
     if claimed.cuts() {
-        cut(&mut pair.p, claimed, pair.rest)?;
+        pair.tied = cut(&mut pair.p, claimed, pair.rest)?;
         if claimed.draft_cut {
             let own = Claimed {
                 temperature: claimed.draft_temperature,
                 ..claimed.clone()
             };
-            cut(&mut pair.q, &own, pair.rest)?;
+            pair.tied |= cut(&mut pair.q, &own, pair.rest)?;
         }
     }
     if claimed.draft_top_k.is_some() {
@@ -310,16 +313,16 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
             top_k: claimed.draft_top_k,
             ..Claimed::at(claimed.draft_temperature)
         };
-        cut(&mut pair.q, &own, pair.rest)?;
+        pair.tied |= cut(&mut pair.q, &own, pair.rest)?;
     }
     let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
     pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
     Ok(())
 }
 
-/// Keeps what the claimed cuts keep, in their order, and renormalises. Ties at an end are all
-/// kept. The row is at the claimed temperature; its last entry may stand for what is not listed.
-pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
+/// Keeps what the claimed cuts keep, in their order, and renormalises; tells whether fewer of the tokens that are as
+/// likely as the last would do. Ties at an end are all kept. The row is at the claimed temperature; its last entry may stand for what is not listed.
+pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<bool, String> {
     let t = claimed.temperature;
     let cuts = claimed.kept().at(t);
     let (own, last) = row.split_at(row.len() - usize::from(rest));
@@ -373,6 +376,7 @@ pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), 
         return Err(lacking);
     }
     let least = sorted.get(keep.saturating_sub(1)).copied().unwrap_or(0.0);
+    let is_tied = least > 0.0 && sorted.get(keep) == Some(&least);
     row.iter_mut()
         .filter(|x| **x < least)
         .for_each(|x| *x = 0.0);
@@ -383,7 +387,7 @@ pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), 
         *last = 0.0;
     }
     specgap_core::rule::normalise(row);
-    Ok(())
+    Ok(is_tied)
 }
 
 /// Lists the claim in each other order of its cuts that can keep other tokens; none if the order of
@@ -543,7 +547,7 @@ mod tests {
                 ..Claimed::at(1.0)
             };
             let mut out = row;
-            cut(&mut out, &claimed, rest).map(|()| out)
+            cut(&mut out, &claimed, rest).map(|_| out)
         };
         for (top_k, top_p, min_p, kept) in [
             (Some(2), None, None, &[1, 2][..]),
@@ -583,8 +587,10 @@ mod tests {
         let mut equal = [0.25; 4];
         let mut two = Claimed::at(1.0);
         two.top_k = Some(2);
-        cut(&mut equal, &two, false).unwrap();
+        assert!(cut(&mut equal, &two, false).unwrap());
         assert_eq!(equal, [0.25; 4]);
+        two.top_k = Some(4);
+        assert!(!cut(&mut equal, &two, false).unwrap());
         // Without a cut the rest stays.
         let out = cut_by(None, None, None, true).unwrap();
         assert!((out[4] - 0.1).abs() < 1e-15);

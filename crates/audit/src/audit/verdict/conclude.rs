@@ -759,10 +759,18 @@ pub(crate) fn open(
 ) -> Vec<String> {
     let mut open = Vec::new();
     let all = positions + left_out;
-    if (found.looked as f64) < LOOKED * all as f64 {
+    let share = |count: usize| count as f64 / all.max(1) as f64;
+    if share(found.tied) > 1.0 - LOOKED {
+        open.push(format!(
+            "at {} of {all} positions equal tokens stand at the end of a cut, and which of them the engine keeps is \
+             not known: log its rows as they are behind the cuts",
+            found.tied
+        ));
+    }
+    if share(found.looked + found.tied) < LOOKED {
         open.push(format!(
             "{}% of this log was looked at ({} of {all} positions): record the drafts, the outputs and the rows of the others",
-            short((100.0 * found.looked as f64 / all.max(1) as f64).floor()),
+            short((100.0 * share(found.looked)).floor()),
             found.looked,
         ));
     }
@@ -777,7 +785,7 @@ pub(crate) fn open(
         open.push("no draft was tested: log drafts and accepted".to_owned());
     }
     match wanted {
-        None if found.looked == 0 => {
+        None if found.looked + found.tied == 0 => {
             open.push("nothing was looked at: log rows and outputs".to_owned())
         }
         Some(tokens) if tokens > 0 => {

@@ -135,6 +135,8 @@ pub(crate) struct Found {
     pub surprises: Vec<surprise::Told>,
     /// Positions whose token was held against its row.
     pub looked: usize,
+    /// Positions at which equal tokens stand at the end of a cut.
+    pub tied: usize,
     pub noise: Noise,
     /// Other passes of the models are among what may explain it.
     pub noises: bool,
@@ -417,6 +419,7 @@ impl<'a> Asked<'a> {
             found.lossy.1 += part.lossy.1;
             found.surprises.extend(&part.surprises);
             found.looked += part.looked;
+            found.tied += part.tied;
             for fact in &part.facts {
                 found.sequence.look(fact);
             }
@@ -560,6 +563,16 @@ impl<'a> Asked<'a> {
         };
         let depth = happened.map_or(0, |step| step.depth);
         (part.checks).look(opened.rule, pair, &step, self.noise.sigma, index);
+        if pair.tied {
+            // Which of equal tokens a sampler keeps is not known: nothing is held against such a row.
+            part.tied += 1;
+            let [masses, _] = sums;
+            if !pair.rest {
+                likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
+                part.tokens.push(step.output);
+            }
+            return Ok(());
+        }
         part.looked += 1;
         let told = surprise::Told::new(&pair.p, step.output);
         part.surprises.push(told);
@@ -756,4 +769,5 @@ struct Part {
     facts: Vec<Fact>,
     tokens: Vec<usize>,
     looked: usize,
+    tied: usize,
 }
