@@ -320,8 +320,9 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     Ok(())
 }
 
-/// Keeps what the claimed cuts keep, in their order, and renormalises; tells whether fewer of the tokens that are as
-/// likely as the last would do. Ties at an end are all kept. The row is at the claimed temperature; its last entry may stand for what is not listed.
+/// Keeps what the claimed cuts keep, in their order, and renormalises; tells whether fewer of the
+/// tokens that are as likely as the last would do. Ties at an end are all kept. The row is at the
+/// claimed temperature; its last entry may stand for what is not listed.
 pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<bool, String> {
     let t = claimed.temperature;
     let cuts = claimed.kept().at(t);

@@ -134,7 +134,7 @@ const FACTORS: [f64; 20] = [
 ];
 
 /// The largest of them.
-pub(crate) const HOTTEST: f64 = 3.0;
+pub(crate) const HOTTEST: f64 = FACTORS[FACTORS.len() - 1];
 
 const TOP_K: [usize; 27] = [
     2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200, 256,

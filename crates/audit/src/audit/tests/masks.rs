@@ -161,6 +161,7 @@ fn a_mask_on_both_rows_is_another_claim_than_one_on_p_alone() {
         assert!(right.ok, "{both} {:?}", right.parts);
         let wrong = audited(&log, !both);
         assert_ne!(wrong.conclusion, Conclusion::AsClaimed);
+        assert_eq!(wrong.ok, both, "{:?}", wrong.cause);
         // A draft whose own row is masked loses nothing, and is known.
         let own = wrong
             .cause
