@@ -30,8 +30,9 @@ pub struct LengthArgs {
     policies: Vec<Named>,
     /// Verifiers to take, instead of the usual ones.
     ///
-    /// token, block, greedy-block; these if not given. Also carried-block. The rounds of this one and
-    /// of greedy-block are replayed where they are named, from the rows; carried is always there.
+    /// token, block, greedy-block; these if not given. Also carried and carried-block. Rounds of
+    /// carried-block and greedy-block are replayed where they are named, from the rows; carried is always
+    /// among the bounds.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verified)]
     verifiers: Vec<RuleName>,
     /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
@@ -139,8 +140,9 @@ impl LengthArgs {
             verifiers,
             drafts: self.drafts.clone(),
             draft_cuts: self.draft_cuts()?,
-            carried_block: self.verifiers.contains(&RuleName::CARRIED_BLOCK),
-            greedy_block: self.verifiers.contains(&RuleName::GREEDY_BLOCK),
+            linked: (self.verifiers.iter().copied())
+                .filter(|&rule| rule.carries() || rule == RuleName::GREEDY_BLOCK)
+                .collect(),
             round_starts: self.profiles.is_asked(),
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),

@@ -3,11 +3,14 @@
 
 use crate::replay::{DRAFT, TARGET, TEXTS, near, ratios, report};
 use specgap::log::Log;
-use specgap::replay::{LengthReport, LengthSettings, Parameter, Policy, Texts, measure_lengths};
+use specgap::replay::{
+    Drafts, LengthReport, LengthSettings, Parameter, Policy, PolicyResult, Texts, measure_lengths,
+};
 use specgap::rounds::{
     ChainRule, FixedLength, carried_starts, fewest_calls, fewest_calls_unlimited, fewest_starts,
     greedy_block_starts, oracle_calls_to_the_end, replay,
 };
+use specgap::rule::RuleName;
 use std::path::{Path, PathBuf};
 
 /// K, and in all four texts the fewest calls and those of the rules that carry by token and by
@@ -43,9 +46,12 @@ fn the_fewest_calls_are_the_other_implementations() {
 
 #[test]
 fn the_report_replays_carried_block_where_it_is_asked_for() {
-    let asked = |carried_block| LengthSettings {
+    let asked = |is_asked| LengthSettings {
         policies: CALLS.map(|(most, ..)| Policy::fixed(most)).to_vec(),
-        carried_block,
+        linked: match is_asked {
+            true => vec![RuleName::CARRIED, RuleName::CARRIED_BLOCK],
+            false => Vec::new(),
+        },
         ..LengthSettings::default()
     };
     let made = report(&asked(true));
@@ -69,7 +75,27 @@ fn the_report_replays_carried_block_where_it_is_asked_for() {
         let fewest = row.verification_rate.mean * 56.0;
         near(last.more_calls.mean, calls / fewest - 1.0, "more calls");
     }
+    // Its rows of results have what a round of them costs beside calls.
+    for (most, _, carried, carried_block) in CALLS {
+        for (rule, calls) in [("carried", carried), ("carried-block", carried_block)] {
+            let is_it = |row: &&PolicyResult| {
+                row.verifier == rule && row.parameter == Parameter::Count(most as u64)
+            };
+            let row = made.results.iter().find(is_it).unwrap();
+            near(row.tokens_per_call.unwrap().mean, 56.0 / calls, rule);
+            near(row.verification_rate.unwrap().mean, calls / 56.0, rule);
+            assert!(
+                row.discard_rate.unwrap().mean >= 0.0 && row.expected_accepted_length.is_none()
+            );
+        }
+    }
     let without = report(&asked(false));
+    assert!(
+        without
+            .results
+            .iter()
+            .all(|row| !row.verifier.starts_with("carried"))
+    );
     assert!(
         without
             .left_out
@@ -91,9 +117,12 @@ fn the_report_replays_carried_block_where_it_is_asked_for() {
 
 #[test]
 fn the_report_replays_greedy_block_where_it_is_asked_for() {
-    let asked = |greedy_block| LengthSettings {
+    let asked = |is_asked| LengthSettings {
         policies: CALLS.map(|(most, ..)| Policy::fixed(most)).to_vec(),
-        greedy_block,
+        linked: match is_asked {
+            true => vec![RuleName::GREEDY_BLOCK],
+            false => Vec::new(),
+        },
         ..LengthSettings::default()
     };
     let made = report(&asked(true));
@@ -112,6 +141,16 @@ fn the_report_replays_greedy_block_where_it_is_asked_for() {
         if most == 1 {
             // One draft is verified by itself, and nothing of its span is left.
             near(calls, calls_of(row, "token"), "one draft");
+            let of = |rule: &str| {
+                let mut rows = made
+                    .results
+                    .iter()
+                    .filter(|one| one.drafts == Drafts::Sampled);
+                let one =
+                    rows.find(|one| one.verifier == rule && one.parameter == Parameter::Count(1));
+                one.unwrap().discard_rate.unwrap().mean
+            };
+            near(of("greedy-block"), of("token"), "what one draft leaves");
         }
         if most <= 2 {
             // So few histories that none is left out; from three on some are drawn.

@@ -9,8 +9,10 @@ use specgap_statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lengths that are shown beside that of blocks.
-const LENGTHS: [usize; 4] = [1, 2, 4, 8];
+/// Returns the lengths that are told of, ascending, that of blocks among them.
+pub(super) fn lengths(block_length: usize) -> BTreeSet<usize> {
+    [1, 2, 4, 8].into_iter().chain([block_length]).collect()
+}
 
 /// What stands for q/p at tokens that are not listed, if all of them are accepted.
 const ACCEPTED: f64 = 1e100;
@@ -29,9 +31,8 @@ pub(super) fn rounds<'a>(
     if texts.is_empty() {
         return Ok(None);
     }
-    let lengths: BTreeSet<usize> = LENGTHS.into_iter().chain([block_length]).collect();
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
-    let lengths: Vec<usize> = lengths.range(..=longest).copied().collect();
+    let lengths: Vec<usize> = lengths(block_length).range(..=longest).copied().collect();
     let most = lengths.last().copied().unwrap_or(0);
     let listed = |text: &Text| text.iter().filter(|(_, listed)| *listed).count();
     let tokens: usize = texts.iter().map(Vec::len).sum();

@@ -624,7 +624,8 @@ pub struct BlockEstimate {
     pub length: usize,
     /// K.
     pub drafts: usize,
-    /// What it is: `block-optimum` (K = 1) or `lemma-5.1`.
+    /// What it is: `block-optimum` (K = 1) or `lemma-5.1`, of the length that was asked for; of every
+    /// length `token`, `block` and `greedy-block` (K = 1), `lower-bound` and `upper-bound`.
     pub metric: String,
     /// Expected accepted tokens, bonus excluded.
     pub expected_accepted_length: Estimate,

@@ -199,7 +199,7 @@ pub struct CountersReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Change>,
     /// The length to set, if costs were given and lengths are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub best: Option<Best>,
     /// The length to set by the cost of a draft.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -36,8 +36,7 @@ impl Measurement<'_> {
             policies: (self.policies.iter().copied())
                 .filter(|policy| policy.family.name == "fixed")
                 .collect(),
-            carried_block: false,
-            greedy_block: false,
+            linked: Vec::new(),
             ..self.settings.clone()
         };
         let mut ways = self.ways();
@@ -71,7 +70,7 @@ impl Measurement<'_> {
             .collect();
         let played = self.played_all(&asked, Unlisted::Whole);
         let results = played.iter().filter_map(|one| {
-            let found = self.result(one.policy, one.way, Some(one));
+            let found = self.result(one.policy, (one.way.0, one.way.1.rule()), Some(one.told()));
             Some(AtGroupLength {
                 drafts: one.way.0,
                 verifier: one.way.1.as_str().to_owned(),

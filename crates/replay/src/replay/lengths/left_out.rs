@@ -83,14 +83,10 @@ impl Measurement<'_> {
     /// Returns why rules that carry rows are not replayed although they were asked for.
     fn lacks_whole_rows(&self) -> impl Iterator<Item = String> {
         let settings = self.settings;
-        let asked = [
-            ("greedy-block", settings.greedy_block, &self.greedy_block),
-            ("carried-block", settings.carried_block, &self.carried_block),
-        ];
         let is_told = !self.texts.is_by_depth();
-        let lacking = (asked.into_iter())
-            .filter(move |(_, asked, calls)| is_told && *asked && calls.is_none());
-        lacking.map(|(rule, ..)| {
+        let lacking = (settings.linked.iter())
+            .filter(move |&&rule| is_told && !self.linked.iter().any(|one| one.rule == rule));
+        lacking.map(|rule| {
             format!(
                 "{rule}: rows of this log list some tokens only, and what the rule gives out of a \
                  row needs them all; capture without ⟨top⟩"
@@ -313,7 +309,9 @@ impl Measurement<'_> {
     fn not_asked(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let greedy = ChainRule::GREEDY_BLOCK;
-        if self.settings.verifiers.contains(&greedy) && !self.settings.greedy_block {
+        if self.settings.verifiers.contains(&greedy)
+            && !self.settings.linked.contains(&greedy.rule())
+        {
             lines.push(
                 "calls of greedy-block: a round changes the target of the next; name it in \
                  ⟨verifiers⟩ to have its rounds replayed, which takes long; its number is one \

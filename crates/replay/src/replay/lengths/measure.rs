@@ -8,7 +8,7 @@ use super::super::position::TextPosition;
 use super::super::read::{Reading, Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
-use super::carried::{ByLength, carried_block_calls, greedy_block_calls};
+use super::carried::Linked;
 use super::coins::{TextCoins, Unlisted, coins, mean_of_coin};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
@@ -22,6 +22,7 @@ use specgap_core::rounds::floats::{
     accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay_each,
 };
 use specgap_core::rounds::{ChainRule, Coins, DraftLength, Drafted, Replay, drafted_rounds};
+use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,11 +71,11 @@ pub fn measure_lengths(
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
     let lengths = measurement.lengths();
-    if settings.carried_block && !texts.is_by_depth() {
-        measurement.carried_block = carried_block_calls(logs, &texts, &lengths)?;
-    }
-    if settings.greedy_block && !texts.is_by_depth() {
-        measurement.greedy_block = greedy_block_calls(logs, &texts, &lengths)?;
+    if !texts.is_by_depth() {
+        for &rule in &settings.linked {
+            let found = Linked::replayed(rule, logs, &texts, &lengths)?;
+            measurement.linked.extend(found);
+        }
     }
     let mut report = measurement.report(logs, of);
     report.engine = report.of.engine(settings.engine);
@@ -114,10 +115,8 @@ pub(super) struct Measurement<'a> {
     /// Policies that the rows tell of.
     pub(super) policies: Vec<Policy>,
     pub(super) max_length: usize,
-    /// Calls of `carried-block` by prompt, for each length; `None` where it is not replayed.
-    pub(super) carried_block: Option<ByLength>,
-    /// The same of `greedy-block`.
-    pub(super) greedy_block: Option<ByLength>,
+    /// Rules whose rounds hang together, as far as they are replayed.
+    pub(super) linked: Vec<Linked>,
 }
 
 impl<'a> Measurement<'a> {
@@ -139,8 +138,7 @@ impl<'a> Measurement<'a> {
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual))
                 .min(texts.depths_or(usize::MAX)),
-            carried_block: None,
-            greedy_block: None,
+            linked: Vec::new(),
         }
     }
 
@@ -459,11 +457,17 @@ impl<'a> Measurement<'a> {
             });
             for policy in self.policies_of(way.0) {
                 let is_fixed = policy.family.name == "fixed";
+                let length = policy.parameter as usize;
                 let found = (played.iter()).find(|one| one.way == way && one.policy == policy);
+                let found = found.map(Played::told).or_else(|| {
+                    let is_sampled = way.0 == Drafts::Sampled && is_fixed;
+                    let mut linked = self.linked.iter().filter(|_| is_sampled);
+                    let one = linked.find(|one| one.rule == way.1.rule())?;
+                    Some((Known::FromText, one.of(length)?))
+                });
                 if found.is_none() && !is_fixed {
                     continue;
                 }
-                let length = policy.parameter as usize;
                 let of = |all: &[Option<Estimate>]| {
                     let one = all.get(length.wrapping_sub(1)).copied().flatten();
                     one.filter(|_| is_fixed)
@@ -472,8 +476,15 @@ impl<'a> Measurement<'a> {
                     expected_accepted_length: of(&accepted),
                     expected_accepted_length_by_means: of(&by_means),
                     accepted_from_everywhere: of(&everywhere),
-                    ..self.result(policy, way, found)
+                    ..self.result(policy, (way.0, way.1.rule()), found)
                 });
+            }
+        }
+        for linked in self.linked.iter().filter(|one| one.rule.carries()) {
+            for length in self.lengths() {
+                let found = linked.of(length).map(|rounds| (Known::FromText, rounds));
+                let way = (Drafts::Sampled, linked.rule);
+                results.push(self.result(Policy::fixed(length), way, found));
             }
         }
         mark_fronts(&mut results);
@@ -521,8 +532,12 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    pub(super) fn result(&self, policy: Policy, way: Way, played: Option<&Played>) -> PolicyResult {
-        let (drafts, verifier) = way;
+    pub(super) fn result(
+        &self,
+        policy: Policy,
+        (drafts, verifier): (Drafts, RuleName),
+        played: Option<(Known, &[Outcome])>,
+    ) -> PolicyResult {
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),
             parameter: Parameter::of(policy),
@@ -543,33 +558,32 @@ impl<'a> Measurement<'a> {
             on_front: None,
         };
         // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        let is_bounded = policy.family.name == "fixed" && verifier == ChainRule::TOKEN;
+        let is_bounded = policy.family.name == "fixed" && verifier == RuleName::TOKEN;
         let is_told = is_bounded || !self.is_wide || !self.is_open(drafts);
-        let Some(played) = played.filter(|_| is_told) else {
+        let Some((known, rounds)) = played.filter(|_| is_told) else {
             return result;
         };
-        let group = Group::all(&played.outcomes, &self.tokens);
+        let group = Group::all(rounds, &self.tokens);
         result.tokens_per_call = Some(group.tokens_per_call());
         result.verification_rate = Some(group.verification_rate());
         let timings = self.settings.timings.as_ref();
-        if played.known == Known::FromRollouts || played.known == Known::Between {
+        if known == Known::FromRollouts || known == Known::Between {
             result.kind = "estimate, rollouts".to_owned();
         }
-        if played.known.is_whole() {
+        if known.is_whole() {
             result.discard_rate = Some(group.discard_rate());
             result.speedup = timings.and_then(|timings| group.speed(timings));
             // By the middles of wide bounds there is none.
-            let known = group.break_even(timings).filter(|_| !self.is_wide);
-            result.break_even_cost_ratio = known;
+            result.break_even_cost_ratio = group.break_even(timings).filter(|_| !self.is_wide);
         } else {
             result.discard_rate_at_least = Some(group.discard_rate());
             result.speedup_at_most = timings.and_then(|timings| group.speed_at_most(timings));
-            if played.known == Known::Between {
+            if known == Known::Between {
                 result.discard_rate_at_most = Some(group.discards(|outcome| &outcome.most));
             }
         }
         if self.is_open(drafts) && is_bounded {
-            self.bound(&mut result, policy, way);
+            self.bound(&mut result, policy, (drafts, ChainRule::TOKEN));
         }
         result
     }

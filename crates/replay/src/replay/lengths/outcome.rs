@@ -77,6 +77,13 @@ pub(super) struct Played {
     pub(super) outcomes: Vec<Outcome>,
 }
 
+impl Played {
+    /// Returns its rounds by prompt, and what is known of their drafts.
+    pub(super) fn told(&self) -> (Known, &[Outcome]) {
+        (self.known, &self.outcomes)
+    }
+}
+
 /// Rounds of some prompts, each with its tokens: all estimates are ratios of sums over them.
 pub(super) struct Group<'a>(Vec<(&'a Outcome, f64)>);
 

@@ -1,7 +1,6 @@
 //! What no lossless rule of one path can pass over several rounds, and how far rules are from it.
 
 use super::super::read::Text;
-use super::carried::ByLength;
 use super::data::{AboveFewest, FewestCalls};
 use super::drafts::Drafts;
 use super::measure::Measurement;
@@ -10,6 +9,7 @@ use super::policy::Policy;
 use rayon::prelude::*;
 use specgap_core::rounds::floats::{carried_starts, fewest_calls, fewest_calls_unlimited};
 use specgap_core::rounds::{ChainRule, fewest_calls_between};
+use specgap_core::rule::RuleName;
 use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
@@ -66,15 +66,15 @@ impl Measurement<'_> {
             Some(row(verifier.as_str(), &calls))
         });
         let mut rows: Vec<AboveFewest> = replayed.collect();
-        let at = |calls: &Option<ByLength>, rule: &str| {
-            let mut calls = calls.iter().flatten();
-            let (_, calls) = calls.find(|(length, _)| *length == most)?;
-            Some(row(rule, calls))
+        let at = |rule: RuleName| {
+            let rounds = self.linked.iter().find(|one| one.rule == rule)?.of(most)?;
+            let calls: Vec<f64> = rounds.iter().map(|outcome| outcome.calls).collect();
+            Some(row(rule.as_str(), &calls))
         };
-        rows.extend(at(&self.greedy_block, "greedy-block"));
+        rows.extend(at(RuleName::GREEDY_BLOCK));
         let carried = self.calls(|ratios| carried_starts(ratios, most).iter().sum());
-        rows.push(row("carried", &carried));
-        rows.extend(at(&self.carried_block, "carried-block"));
+        rows.push(row(RuleName::CARRIED.as_str(), &carried));
+        rows.extend(at(RuleName::CARRIED_BLOCK));
         rows
     }
 

@@ -5,6 +5,7 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
+use specgap_core::rule::RuleName;
 use specgap_core::scheme::EngineName;
 use specgap_sampling::Cuts;
 
@@ -22,11 +23,9 @@ pub struct LengthSettings {
     pub draft_cuts: Cuts,
     /// What a round costs, if it is known.
     pub timings: Option<Timings>,
-    /// Whether the rule `carried-block` is replayed too, which reads the rows once more.
-    pub carried_block: bool,
-    /// Whether rounds of `greedy-block` are replayed too, which reads the rows once more and takes
-    /// longest of all.
-    pub greedy_block: bool,
+    /// Rules whose rounds hang together and are replayed too: `carried`, `carried-block`, which reads
+    /// the rows once more, and `greedy-block`, which does so and takes longest of all.
+    pub linked: Vec<RuleName>,
     /// Whether how far rounds get from where they start is told too, for profiles.
     pub round_starts: bool,
     /// The most tokens of a round, for policies that stop by themselves;
@@ -55,8 +54,7 @@ impl Default for LengthSettings {
             verifiers: ChainRule::all().collect(),
             drafts: Vec::new(),
             draft_cuts: Cuts::default(),
-            carried_block: false,
-            greedy_block: false,
+            linked: Vec::new(),
             round_starts: false,
             timings: None,
             max_length: None,
