@@ -236,6 +236,9 @@ def lossy_token():
         ("presence .5 in the verifier", {"presence-penalty": {}}, penalty(0.5, 10), None),
         ("presence 1 lags a round", {"penalty-lag": {}, "presence-penalty": {}}, penalty(1.0, lag=True), None),
         ("target row of the place before", {"rows-off-by-one-place": {}}, row_before, None),
+        ("checked by the row before", {"rows-off-by-one-place": {}}, row_before, ("check",)),
+        ("corrected by the row before", {"rows-off-by-one-place": {}}, row_before, ("correction",)),
+        ("row before behind whole chains", {"rows-off-by-one-place": {}}, row_before, ("bonus",)),
         ("mixed with the draft .9", {"ensemble": {}}, mixed(0.9), None),
     ]
     of_keeping = [
@@ -248,6 +251,7 @@ def lossy_token():
         ("kept where p >= .1", {"threshold": {"value": 0.1}}, at_least(0.1)),
         ("typical acceptance", {"threshold": {}}, laws.typical),
         ("keeps everything", {"accepts-everything": {}}, everything),
+        ("coin turned around", {"accepts-what-it-should-refuse": {}}, laws.refused),
         ("never keeps, residual", {"never-accepts-and-corrects": {}, "never-accepts": {}}, nothing),
         ("kept with p, residual", {"accepts-with-p": {}}, laws.of_p),
         ("kept with p/max p", {"accepts-by-the-largest": {}}, laws.of_largest),

@@ -34,6 +34,10 @@ def nothing(p, q):
     return numpy.zeros_like(p)
 
 
+def refused(p, q):
+    return 1 - ratio(p, q)
+
+
 def of_largest(p, q):
     return p / p.max()
 

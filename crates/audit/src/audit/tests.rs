@@ -1095,3 +1095,37 @@ fn bugs_are_found_whatever_is_known_of_seeds() {
     let wanted = short.tokens_wanted;
     assert!(wanted.is_some_and(|more| more > 100), "{:?}", short.open);
 }
+
+/// Exact match asks nothing of the draft's row: a log without it, as drafters have that look n-grams up,
+/// tells the same of the rest, and the claim of another rule is refused.
+#[test]
+fn exact_match_needs_no_row_of_the_draft() {
+    for bug in [None, Some("correction-from-p")] {
+        let mut random = ChaCha8Rng::seed_from_u64(31);
+        let [target, draft] = near_rows(1500, 7, 0.8, &mut random);
+        let mut whole = both(&target, &draft);
+        whole.extend(labels(10, 150));
+        let made = held(1500, &whole, PLAIN);
+        let made = simulator(Rule::EXACT_MATCH, bug).log(&made).unwrap();
+        whole.extend(played(&made.records));
+        let has_row = |one: &Tensor| one.0 != "draft_logits";
+        let lacking: Tensors = whole.iter().filter(|one| has_row(one)).cloned().collect();
+        let [known, lacking] = [whole, lacking].map(|all| held(1500, &all, PLAIN));
+        let own = settings(Rule::EXACT_MATCH, Some(Seeds::Fresh));
+        let [one, other] = [&known, &lacking].map(|log| audited(log, &own));
+        assert_eq!(one.conclusion, other.conclusion);
+        let names = |report: &AuditReport| report.cause.as_ref().map(|cause| cause.name.clone());
+        assert_eq!(names(&one), bug.map(str::to_owned));
+        assert_eq!(names(&other), names(&one));
+        for (one, other) in one.parts.iter().zip(&other.parts) {
+            assert_eq!((one.verdict, one.steps), (other.verdict, other.steps));
+        }
+        let text = |log: &Log| audited(log, &settings(Rule::TEXT, Some(Seeds::Fresh)));
+        assert_eq!(text(&lacking).conclusion, text(&known).conclusion);
+        refused(
+            &lacking,
+            &settings(Rule::TOKEN, None),
+            &["position 0", "no row of the draft"],
+        );
+    }
+}

@@ -293,10 +293,10 @@ fn rollouts(contents: &mut Contents) -> HeldRollouts {
     held
 }
 
-/// Tells whether a file has what came out and the target's rows, and nothing of a draft.
+/// Tells whether a file has what came out and the target's rows, and no row of a draft.
 fn is_text(contents: &Contents) -> bool {
     let has = |name: &str| contents.tensors.contains_key(name);
-    let of_draft = |name: &String| name.starts_with("draft");
+    let of_draft = |name: &String| name.starts_with("draft") && name != "drafts";
     let names = contents.tensors.keys().chain(contents.unreadable.keys());
     (has("output") || has("token")) && !names.into_iter().any(of_draft)
 }

@@ -31,6 +31,8 @@ pub(crate) enum Keep {
     OfLargest,
     /// If it is the likeliest token.
     IfLikeliest,
+    /// Where the rule's coin refuses it.
+    IfRefused,
     /// p(x).
     Target,
     /// min(1, p/q).
@@ -365,6 +367,7 @@ impl Families {
         if place == Place::Bonus {
             self.add("bonus-from-q", [law(Change::Ensemble(0.0))]);
         }
+        self.add("rows-off-by-one-place", [law(Change::Before)]);
         let windows = [usize::MAX, 10];
         let both = |b, window| {
             [
@@ -416,6 +419,10 @@ impl Families {
         self.add("accepts-more", over(|c| *c < 1.0));
         self.add("accepts-less", over(|c| *c > 1.0));
         self.add("accepts-everything", [Decide(Keep::All, claimed)]);
+        self.add(
+            "accepts-what-it-should-refuse",
+            [Decide(Keep::IfRefused, claimed)],
+        );
         self.add("never-accepts", [Decide(Keep::None, Correct::Target)]);
         self.add("never-accepts-and-corrects", [Decide(Keep::None, claimed)]);
         let largest = [claimed, Correct::OffDraft].map(keeps(Keep::OfLargest));
@@ -488,6 +495,19 @@ fn at(place: Place) -> Option<(&'static str, &'static str)> {
 }
 
 impl Law {
+    /// Tells whether it says nothing where the draft's row is not known.
+    pub(crate) fn needs_draft(self) -> bool {
+        match self {
+            Self::Target(change, _) => matches!(change, Change::Ensemble(_)),
+            Self::Decide(Keep::Ratio, _) => true,
+            Self::Decide(_, correct) => {
+                use Correct::{Draft, NotNormalised, Residual, Softmax};
+                matches!(correct, Draft | NotNormalised | Residual | Softmax)
+            }
+            _ => true,
+        }
+    }
+
     /// Tells whether outputs follow p whatever it does to acceptance.
     pub(crate) fn is_lossless(self, rule: Rule) -> bool {
         match self {
@@ -728,6 +748,7 @@ fn decision(keep: Keep, correct: Correct) -> String {
         Keep::None => "no draft is ever kept".to_owned(),
         Keep::OfLargest => "drafts are kept with p(x) over the largest p".to_owned(),
         Keep::IfLikeliest => "a draft is kept if it is the target's likeliest token".to_owned(),
+        Keep::IfRefused => "a draft is kept where the rule's coin refuses it".to_owned(),
         Keep::Target => "drafts are kept with p(x)".to_owned(),
         Keep::Ratio => "drafts are kept with min(1, p/q)".to_owned(),
     };

@@ -257,6 +257,13 @@ impl<'a> Weighed<'a> {
             }
         }
         let mut all = strongest;
+        let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
+        // Few drafts that the rule refuses do not tell all of them from nearly all.
+        if let (Some(everything), Some(more)) = (of("accepts-everything"), of("accepts-more"))
+            && everything >= more
+        {
+            all.retain(|one| one.name != "accepts-more");
+        }
         // A cut that is not made and another order may leave the same tokens.
         let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
         if let (Some(order), Some(missing)) = (of("cut-order"), of("cut-missing"))

@@ -553,7 +553,8 @@ impl<'a> Asked<'a> {
         let happened = opened.steps.at.get(index).and_then(Option::as_ref);
         let is_outside = happened.is_none();
         let ids = happened.map_or(&[][..], |step| step.drafts.as_slice());
-        if pair.lacks_draft && !ids.is_empty() {
+        let needs_draft = opened.steps.siblings || opened.rule.drafts() != Drafts::Any;
+        if pair.lacks_draft && needs_draft && !ids.is_empty() {
             return Err(refused_at(opened.log, index, drafted_nowhere()));
         }
         let step = Step {
@@ -602,6 +603,7 @@ impl<'a> Asked<'a> {
             kept: step.accepted,
             output: step.output,
             outside: is_outside,
+            lacks_draft: pair.lacks_draft,
             before,
             past: &past,
             came: (!came[0].is_empty() && !pair.rest).then_some(came),
@@ -713,8 +715,10 @@ impl<'a> Asked<'a> {
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
                 fact.acceptance = here.acceptance();
-                fact.shared = *here.shared();
                 fact.replaced = here.replaced();
+                if !pair.lacks_draft {
+                    fact.shared = *here.shared();
+                }
             }
             return fact;
         }

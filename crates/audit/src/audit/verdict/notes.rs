@@ -5,8 +5,8 @@ use crate::audit::model::rule::Rule;
 use crate::audit::verdict::opened::Opened;
 
 pub(crate) fn drafted_nowhere() -> String {
-    "has a draft that was verified, and no row of the draft (draft_row is 0): what it was drawn \
-     from is not known; log the row"
+    "has a draft that was verified, and no row of the draft (draft_row is 0), without which this rule \
+     is not known; log the row, or audit what came out alone with ⟨rule text⟩"
         .to_owned()
 }
 

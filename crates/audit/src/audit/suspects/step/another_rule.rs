@@ -25,6 +25,7 @@ impl<'a> Here<'a> {
             Keep::None => 0.0,
             Keep::OfLargest => p / self.p.largest().max(1e-300),
             Keep::IfLikeliest => f64::from(u8::from(place == self.p.likeliest())),
+            Keep::IfRefused => 1.0 - self.keeps(Keep::Over(1.0), place),
             Keep::Target => p,
             Keep::Ratio => ratio,
         }

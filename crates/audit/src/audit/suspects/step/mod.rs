@@ -76,6 +76,8 @@ pub(crate) struct Here<'a> {
     pub output: usize,
     /// It belongs to no round.
     pub outside: bool,
+    /// The draft's row is not known, and `q` is p.
+    pub lacks_draft: bool,
     /// p and q of the place before, in the same text; q is empty where the log has none.
     pub before: Option<[&'a [f64]; 2]>,
     pub past: &'a Past,
@@ -180,6 +182,7 @@ impl<'a> Here<'a> {
             return self.of_several(law, row(), draft());
         }
         match law {
+            _ if self.lacks_draft && law.needs_draft() => Told::NOTHING,
             Law::Target(_, place) => self.target(place, row),
             Law::Engine(bug) => self.carried(bug),
             _ if self.outside || self.draft().is_none() => Told::NOTHING,

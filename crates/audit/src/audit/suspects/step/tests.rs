@@ -91,6 +91,7 @@ fn here<'a>(
         kept: case.kept,
         output: case.output,
         outside: case.outside,
+        lacks_draft: false,
         before: None,
         past,
         came: None,
