@@ -876,8 +876,8 @@ fn the_first_lines_answer_what_a_reader_asks() {
             "rrs 1.829 → 1.900 at the optimum (+3.9%)",
             "--cost-ratio C makes that a speed",
             "If you draft 3 tokens of with-replacement and verify them by rrs, verify them by \
-             k-seq, +4.2 ± 0.4 points; or draw greedy drafts, verified by their rule, +7.6 ± 0.4 \
-             points.",
+             k-seq, +4.2 ± 0.4 points; or draft the 2 likeliest tokens and a draw, verified by \
+             `greedy`, +7.6 ± 0.4 points.",
             "± is 95% over prompts",
         ] {
             assert!(lines.contains(words), "{words}: {lines}");
@@ -1004,7 +1004,7 @@ fn what_is_not_told_apart_is_not_advised() {
     let mut report = report();
     let greedy = |difference| change("greedy/greedy", Needs::Law, difference);
     report.advice[1] = greedy(estimate(0.002, 0.004));
-    let instead = "draw greedy drafts, verified by their rule";
+    let instead = "draft the 2 likeliest tokens and a draw, verified by `greedy`";
     for lines in first_lines(&report) {
         let words = format!("{instead} (+0.2 ± 0.4 points, not told apart).");
         assert!(lines.contains(&words), "{lines}");

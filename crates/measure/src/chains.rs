@@ -1,18 +1,13 @@
 //! Rounds of drafted chains along text that was sampled from the target.
 
 use super::data::{ChainRounds, RoundsOfLength};
-use super::sequence::order;
+use super::sequence::{lengths, order};
 use super::summary::Cluster;
 use specgap_core::rounds::floats::{accepted_everywhere, replay_each};
 use specgap_core::rounds::{ChainRule as Rule, DraftLength, FixedLength};
 use specgap_statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Returns the lengths that are told of, ascending, that of blocks among them.
-pub(super) fn lengths(block_length: usize) -> BTreeSet<usize> {
-    [1, 2, 4, 8].into_iter().chain([block_length]).collect()
-}
+use std::collections::BTreeMap;
 
 /// What stands for q/p at tokens that are not listed, if all of them are accepted.
 const ACCEPTED: f64 = 1e100;

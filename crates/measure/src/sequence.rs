@@ -1,11 +1,11 @@
 //! Bounds on blocks of drafts, from text that was sampled from the target.
 
-use super::chains::lengths;
 use super::data::BlockEstimate;
 use specgap_core::rounds::{ChainRule, Survival};
 use specgap_number::known::Kind;
 use specgap_statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// Means over all blocks of so many consecutive tokens of some texts of what rules of one path
 /// accept of them, and of bounds on what the best rule of K paths does. A text is (index in the
@@ -67,6 +67,11 @@ pub(super) fn estimates(
         }
     }
     rows
+}
+
+/// Returns the lengths that are told of, ascending, that of blocks among them.
+pub(super) fn lengths(block_length: usize) -> BTreeSet<usize> {
+    [1, 2, 4, 8].into_iter().chain([block_length]).collect()
 }
 
 /// Of all blocks of a length, by texts; `None` where there is none.

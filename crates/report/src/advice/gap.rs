@@ -106,11 +106,23 @@ fn in_short(way: &str, change: &Change) -> String {
     match (way, way.split_once('/')) {
         ("one-hot", _) => "the likeliest token".to_owned(),
         ("exact-match", _) => "one sampled token, kept if it is drawn".to_owned(),
-        ("top/exact-match", _) => format!("the {n} likeliest tokens"),
-        (_, Some((law, rule))) if law == rule => format!("{n} {law} drafts"),
+        ("top/exact-match", _) => drafts_of("top", n),
+        (_, Some((law, rule))) if law == rule => drafts_of(law, n),
         (_, Some((law, rule))) => format!("{n} {law} drafts, {rule}"),
         ("token", None) => "one sampled token, kept with min(1, p/q)".to_owned(),
         (other, None) => other.to_owned(),
+    }
+}
+
+/// Says what a law drafts. To engines greedy drafts are the likeliest tokens, to the law of this name all
+/// but the last.
+pub(crate) fn drafts_of(law: &str, n: usize) -> String {
+    match (law, n) {
+        ("top", 1) => "the likeliest token".to_owned(),
+        ("top", _) => format!("the {n} likeliest tokens"),
+        ("greedy", 2) => "the likeliest token and a draw".to_owned(),
+        ("greedy", 3..) => format!("the {} likeliest tokens and a draw", n - 1),
+        _ => format!("{n} {law} drafts"),
     }
 }
 
@@ -178,7 +190,7 @@ fn drafted(change: &Change, keep: &str) -> String {
         ("exact-match", _) => {
             format!("one sampled token and {keep} it if it is the target's own draw")
         }
-        ("top/exact-match", _) => format!("the {n} likeliest tokens"),
+        ("top/exact-match", _) => drafts_of("top", n),
         (_, Some((law, rule))) => {
             format!("{} of {law} and verify them by {rule}", counted(n, "token"))
         }
@@ -191,7 +203,8 @@ pub(super) fn then(change: &Change) -> String {
     match (change.to.split_once('/'), change.needs) {
         (Some((_, rule)), Needs::Rule) => format!("verify them by {rule}"),
         (Some((law, rule)), _) if law == rule => {
-            format!("draw {law} drafts, verified by their rule")
+            let drafts = drafts_of(law, change.drafts.unwrap_or(1));
+            format!("draft {drafts}, verified by `{rule}`")
         }
         (Some((law, rule)), _) => format!("draw {law} drafts and verify them by {rule}"),
         (None, _) => match change.from.as_str() {

@@ -6,7 +6,7 @@ mod logs;
 mod next;
 mod text;
 
-pub(super) use gap::of_gap;
+pub(super) use gap::{drafts_of, of_gap};
 pub(super) use logs::{Said, of_draft, of_logs};
 pub(super) use next::{
     after_audit, after_counters, after_gap, after_lengths, after_logs, after_paths, after_trees,

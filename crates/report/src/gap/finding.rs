@@ -3,6 +3,7 @@
 
 use super::first::usual;
 use super::select::{ahead, attains, cells_at, compared};
+use crate::advice::drafts_of;
 use crate::certainty::in_percent;
 use specgap_core::scheme::SchemeName;
 use specgap_measure::{Cell, GapReport, VerifierRow};
@@ -44,9 +45,12 @@ pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> 
             advised.then(a.2.total_cmp(&b.2))
         });
         if let Some((other, row, _)) = most {
+            let drafts = match other.scheme.as_str() {
+                "greedy" => drafts_of("greedy", n),
+                law => format!("{law} drafts"),
+            };
             return Some(format!(
-                "{} drafts are accepted {} of the time, the likeliest tokens {} ({place})",
-                other.scheme,
+                "{drafts} are accepted {} of the time, the likeliest tokens {} ({place})",
                 percent(row.acceptance.mean),
                 percent(now.acceptance.mean)
             ));
