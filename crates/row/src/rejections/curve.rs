@@ -1,7 +1,7 @@
 //! Mass of the residual as a function of how much of q was taken: what rejection
 //! sampling without replacement needs of a (p, q), in O(log V) a question.
 
-use specgap_number::distribution::{LANES, Rows, TwoFloat, by_rising_ratio};
+use specgap_number::distribution::{LANES, Rows, TwoFloat, by_rising_ratio, compensated_sum};
 use specgap_number::scratch::Scratch;
 
 /// Tokens of which a few may hold nearly all of q.
@@ -24,7 +24,12 @@ pub(super) struct Curve {
     /// Sum of q, in two words; what is left without the heaviest tokens is good to
     /// (heavy tokens + 3) 2^-104 and V 2^-104 relative.
     pub(super) total: TwoFloat,
+    /// A token that holds nearly all of q, if one does, and the sum of all others, to a few epsilon.
+    heaviest: Option<(u32, f64)>,
 }
+
+/// q of a token from which on what it leaves is summed by itself.
+const HEAVIEST: f64 = 0.999;
 
 impl Curve {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
@@ -46,6 +51,7 @@ impl Curve {
             tokens: Scratch::with_capacity(room),
             masses: Scratch::with_capacity(room),
             total: TwoFloat::ZERO,
+            heaviest: None,
         };
         curve.target.push(p_sum.value());
         curve.draft.push(0.0);
@@ -72,8 +78,22 @@ impl Curve {
                 kept.fold(TwoFloat::ZERO, |sum, &q| sum + TwoFloat::from(q))
             };
             curve.total = sum(&|q| !heavy(q)) + sum(&heavy);
+            let place = curve.masses.iter().position(|&q| q >= HEAVIEST);
+            curve.heaviest = place.map(|place| {
+                let others = [&curve.masses[..place], &curve.masses[place + 1..]];
+                let others = others.into_iter().flatten().copied();
+                (curve.tokens[place], compensated_sum(others))
+            });
         }
         curve
+    }
+
+    /// What is left of q without a token of mass `q`.
+    pub(super) fn rest(&self, token: u32, q: f64) -> f64 {
+        match self.heaviest {
+            Some((heaviest, others)) if heaviest == token => others,
+            _ => (self.total - TwoFloat::from(q)).value(),
+        }
     }
 
     pub(super) fn at(&self, factor: f64) -> f64 {
@@ -123,7 +143,7 @@ impl Curve {
         let mut sum = TwoFloat::ZERO;
         for &token in &self.tokens[below..] {
             let (p, q) = (target[token as usize], draft[token as usize]);
-            let rest = (self.total - TwoFloat::from(q)).value();
+            let rest = self.rest(token, q);
             let left = if rest > 0.0 {
                 self.at_or_before(nearest, first + mass / rest)
             } else {

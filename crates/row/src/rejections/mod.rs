@@ -45,7 +45,7 @@ mod sampled;
 mod summed;
 mod sweep;
 
-use super::scan::Row;
+use super::scan::{Row, Workspace};
 use curve::Curve;
 use paths::RejectedPaths;
 use rand::SeedableRng;
@@ -226,6 +226,9 @@ const SUMMED_ERROR: f64 = 1e-11;
 /// 2^-104 each: what is left is good to 1e-13 relative.
 const RELIABLE_REST: f64 = 1e-18;
 
+/// The same of what the heaviest token alone leaves, which is summed without it: a normal number.
+const RELIABLE_REST_OF_ONE: f64 = 1e-290;
+
 /// Bound on the rounding of the sum for two drafts, in either direction: counted part by part in
 /// `docs/theory/rrs-wo.md`, where the parts add up to less than this.
 const PAIR_ROUNDING: f64 = 1e-12;
@@ -286,8 +289,8 @@ impl Rejections {
     }
 
     /// Draws before which at least [`RELIABLE_REST`] of q is left however the
-    /// heaviest tokens fall: the recursion divides by what is left, and is not
-    /// asked beyond that.
+    /// heaviest tokens fall, of the second one [`RELIABLE_REST_OF_ONE`]: the recursion
+    /// divides by what is left, and is not asked beyond that.
     fn reliable_draws(&self, drafts: usize) -> usize {
         let draws = self.draws(drafts);
         let top = heaviest(&self.draft, draws);
@@ -305,7 +308,11 @@ impl Rejections {
         for (draw, &token) in top.iter().enumerate().rev() {
             // What is left of q before this draw, all heavier tokens gone.
             left += self.draft[token];
-            if left.value() < RELIABLE_REST {
+            let least = match draw {
+                ..=1 => RELIABLE_REST_OF_ONE,
+                _ => RELIABLE_REST,
+            };
+            if left.value() < least {
                 reliable = draw;
             }
         }
@@ -345,11 +352,12 @@ impl Rejections {
                 let rejected = summed::all_rejected(&self.target, draft, draws);
                 return plain(Known::rate_within(1.0 - rejected, SUMMED_ERROR));
             }
+            let upper = upper.min(self.most_possible(drafts)).max(lower);
             return RejectionRate {
-                rate,
+                rate: Known::rate(0.5 * (lower + upper), lower, upper),
                 note: Some(
                     "after a few draws too little of q is left to divide by: the lower bound is \
-                     what fewer drafts accept, the upper the target's mass on the draft's support",
+                     what fewer drafts accept, the upper what any rule does",
                 ),
             };
         }
@@ -357,6 +365,18 @@ impl Rejections {
             return plain(rate);
         }
         plain(self.monte_carlo(drafts, budget))
+    }
+
+    /// What no rule passes, the target's mass on the draft's support included.
+    fn most_possible(&self, drafts: usize) -> f64 {
+        if self.support != self.curve.tokens.len() {
+            // Some token that can be drafted is below `f64`.
+            return self.reachable;
+        }
+        let (rows, mut workspace) = (Rows::new(&self.target, &self.draft), Workspace::new());
+        let found = workspace.load(rows, drafts).ok();
+        let found = found.and_then(|mut row| row.without_replacement(drafts).ok());
+        found.map_or(1.0, |found| found.rate.upper())
     }
 
     fn accepted_of_token(
@@ -404,7 +424,7 @@ impl Rejections {
             let (p_i, q_i) = (self.target[token as usize], self.draft[token as usize]);
             let rejected = q_i - p_i;
             if rejected > 0.0 {
-                let rest = (self.curve.total - TwoFloat::from(q_i)).value();
+                let rest = self.curve.rest(token, q_i);
                 let drawn = if rest > 0.0 { q / rest } else { 1.0 };
                 sum += rejected * wanted.min(drawn);
             }

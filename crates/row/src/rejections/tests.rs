@@ -148,7 +148,9 @@ fn draws_are_reliable_while_something_is_left() {
     // No more draws than tokens, and all of them leave nothing, but after the last.
     assert_eq!(reliable(&flat, 9), (4, true));
     assert_eq!(reliable(&[1.0, 1e-17, 0.0], 2), (2, true));
-    assert_eq!(reliable(&[1.0, 1e-19, 0.0], 2), (1, false));
+    assert_eq!(reliable(&[1.0, 1e-19, 0.0], 2), (2, true));
+    assert_eq!(reliable(&[1.0, 1e-300, 0.0], 2), (1, false));
+    assert_eq!(reliable(&[1.0, 1e-19, 1e-20], 3), (2, false));
     assert_eq!(reliable(&[1.0, 1e-19, 1e-20], 1), (1, true));
     assert_eq!(reliable(&[0.5, 0.5, 1e-19, 1e-19], 3), (2, false));
     assert_eq!(reliable(&[0.5, 0.5, 1e-17, 1e-17], 4), (4, true));
@@ -417,4 +419,37 @@ fn numbers_of_drafts_without_a_rule_have_no_estimate() {
     let all = row.accepted_in_turn_fast(8, &budget);
     assert_eq!(all.kind(), Kind::Enclosed);
     assert!((all.value() - 1.0).abs() < 1e-14);
+}
+
+/// One token holds all of q but 1e-26: two drafts by fractions, and of three no more than is possible.
+#[test]
+fn what_a_sure_token_leaves_is_drafted_by_its_shares() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for _ in 0..20 {
+        let mut row = |sure: usize| -> Vec<f64> {
+            let light = (0..40).map(|_| 1e-26 * rng.random::<f64>());
+            let mut row: Vec<f64> = light.collect();
+            row[sure] = 1.0;
+            row
+        };
+        let (target, draft) = (row(1), row(2));
+        let truth = 1.0 - two_rejected_exactly(&target, &draft);
+        let all = Rejections::new(&target, &draft);
+        let budget = RejectionBudget::default();
+        let two = all.acceptance(2, &budget, None);
+        assert!(two.note.is_none() && two.rate.width() < 1e-11);
+        assert!(
+            (two.rate.value() - truth).abs() < 1e-12,
+            "{truth} {:?}",
+            two.rate
+        );
+        let three = all.acceptance(3, &budget, None).rate;
+        let mut workspace = Workspace::new();
+        let mut row = workspace.load(Rows::new(&target, &draft), 3).unwrap();
+        let most = row.without_replacement(3).unwrap().rate.upper();
+        assert!(
+            three.lower() >= truth - 1e-11 && three.upper() <= most,
+            "{three:?}"
+        );
+    }
 }
