@@ -316,7 +316,17 @@ pub(crate) fn scaled<'a>(row: &'a [f64], mut factors: Vec<(usize, f64)>) -> Opti
     factors.dedup_by_key(|one| one.0);
     let gained = |(place, factor): &(usize, f64)| get(row, *place) * (factor - 1.0);
     let gained: f64 = factors.iter().map(gained).sum();
-    let norm = 1.0 + gained;
+    let mut norm = 1.0 + gained;
+    if norm < 0.5 {
+        // What is left of a row that is scaled away keeps its digits.
+        let mut plain = row.to_vec();
+        factors.iter().for_each(|(place, factor)| {
+            if let Some(x) = plain.get_mut(*place) {
+                *x *= factor;
+            }
+        });
+        norm = total(plain.len(), |place| get(&plain, place));
+    }
     (norm > 1e-9 && gained.abs() > 1e-12).then_some(Changed::Scaled {
         row,
         factors,

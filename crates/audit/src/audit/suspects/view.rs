@@ -55,6 +55,15 @@ struct Sorted {
 /// Rows up to this are short.
 pub(crate) const SHORT: usize = 1024;
 
+/// The mass of all of `size` tokens but one: summed where that one has most of it, which leaves no digits of
+/// a difference.
+pub(crate) fn all_but(place: usize, size: usize, at: impl Fn(usize) -> f64) -> f64 {
+    match at(place) {
+        own if own <= 0.5 => 1.0 - own,
+        _ => total(size, |other| if other == place { 0.0 } else { at(other) }),
+    }
+}
+
 /// The sum of f over the first `size` places. Of long rows it is that of eight sums, which wait for
 /// each other no more.
 pub(crate) fn total(size: usize, mut f: impl FnMut(usize) -> f64) -> f64 {

@@ -7,7 +7,7 @@ use crate::audit::model::engine::{Laws, get, own_noise};
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Correct, Keep, Reused};
-use crate::audit::suspects::view::{by_id, by_mass, common, ratio, total};
+use crate::audit::suspects::view::{all_but, by_id, by_mass, common, ratio, total};
 use specgap_core::rule::Drafts;
 
 impl<'a> Here<'a> {
@@ -65,6 +65,30 @@ impl<'a> Here<'a> {
         }
     }
 
+    /// What a correction that is made so gives the output, had this token been drafted.
+    fn instead_of(&self, draft: usize, correct: Correct) -> f64 {
+        let y = self.output;
+        let is = |place: usize| f64::from(u8::from(place == y));
+        match correct {
+            Correct::Target => self.p.at(y),
+            Correct::Draft => self.q.at(y),
+            Correct::Likeliest => is(self.p.likeliest()),
+            Correct::First => is(0),
+            Correct::Residual | Correct::Softmax => self.residual()(y),
+            Correct::LikeliestLeft => {
+                let others = (0..self.p.row.len()).filter(|place| *place != draft);
+                let falling =
+                    |a: &usize, b: &usize| self.p.at(*a).total_cmp(&self.p.at(*b)).then(b.cmp(a));
+                others.max_by(falling).map_or(0.0, is)
+            }
+            Correct::Claimed | Correct::OffDraft | Correct::NotNormalised if y == draft => 0.0,
+            Correct::Claimed | Correct::OffDraft | Correct::NotNormalised => {
+                let others = all_but(draft, self.p.row.len(), |place| self.p.at(place));
+                self.p.at(y) / others.max(1e-300)
+            }
+        }
+    }
+
     pub(super) fn decided(&self, keep: Keep, correct: Correct) -> Told {
         let mut told = Told::NOTHING;
         let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) else {
@@ -79,7 +103,6 @@ impl<'a> Here<'a> {
             told.rule[1] = self.on_acceptance(keep_here);
         }
         let size = self.p.row.len();
-        let p_of_x = self.p.at(x);
         // What corrections need of the whole row.
         let residual = matches!(correct, Correct::Softmax | Correct::Residual);
         let residual = residual.then(|| self.residual());
@@ -102,7 +125,7 @@ impl<'a> Here<'a> {
                 Correct::Target => self.p.at(place),
                 Correct::Draft => self.q.at(place),
                 Correct::OffDraft if place == x => 0.0,
-                Correct::OffDraft => self.p.at(place) / (1.0 - p_of_x).max(1e-300),
+                Correct::OffDraft => self.p.at(place) / self.known.others.max(1e-300),
                 Correct::Likeliest => f64::from(u8::from(place == best)),
                 Correct::LikeliestLeft => f64::from(u8::from(Some(place) == best_left)),
                 Correct::First => f64::from(u8::from(place == 0)),
@@ -121,9 +144,18 @@ impl<'a> Here<'a> {
             return told;
         }
         if !self.compares() {
-            let hit = f64::from(u8::from(y == x));
-            let law = hit * keep_here + (1.0 - keep_here) * law(y);
-            told.output = self.on_output(law, || 1.0);
+            // Of the draft that is claimed: given another one, what comes out follows no p.
+            let sure = self.q.likeliest();
+            let [keep, instead] = match (sure == x, as_claimed) {
+                (true, _) => [keep_here, law(y)],
+                (_, true) => [
+                    self.keep_of(self.p.at(sure), 0.0, 0.0),
+                    self.instead_of(sure, correct),
+                ],
+                _ => [self.keeps(keep, sure), self.instead_of(sure, correct)],
+            };
+            let hit = f64::from(u8::from(y == sure));
+            told.output = self.on_output(hit * keep + (1.0 - keep) * instead, || 1.0);
         } else if self.rule == Rule::TOKEN {
             let kept: f64 = match as_claimed {
                 true => 1.0 - self.known.left,

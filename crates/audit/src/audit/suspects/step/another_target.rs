@@ -6,7 +6,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::Place;
 use crate::audit::suspects::target::Changed;
-use crate::audit::suspects::view::SHORT;
+use crate::audit::suspects::view::{SHORT, all_but};
 use specgap_core::rule::Drafts;
 
 impl<'a> Here<'a> {
@@ -79,7 +79,7 @@ impl<'a> Here<'a> {
     pub(super) fn corrected(&self, row: &Changed<'_>, left: impl Fn() -> f64) -> Factor {
         if !self.compares() {
             let x = self.draft().unwrap_or(usize::MAX);
-            let rest = (1.0 - row.at(x)).max(1e-300);
+            let rest = all_but(x, self.p.row.len(), |place| row.at(place)).max(1e-300);
             return self.on_correction(|place| match place == x {
                 true => 0.0,
                 false => row.at(place) / rest,
@@ -114,15 +114,24 @@ impl<'a> Here<'a> {
             return Factor::ONE;
         }
         if !self.compares() {
-            let (keep, keep_here) = (self.p.at(x), row.at(x));
-            let correct = |p: f64, of_x: f64| match y == x {
-                true => 0.0,
-                false => p / (1.0 - of_x).max(1e-300),
+            // The draft that is claimed: given another one, what comes out follows no p.
+            let sure = self.q.likeliest();
+            let (keep, keep_here) = (self.p.at(sure), row.at(sure));
+            let known = match sure == x {
+                true => self.known.others,
+                false => all_but(sure, self.p.row.len(), |place| self.p.at(place)),
             };
-            let hit = f64::from(u8::from(y == x));
+            let correct = |p: f64, others: f64| match y == sure {
+                true => 0.0,
+                false => p / others.max(1e-300),
+            };
+            let hit = f64::from(u8::from(y == sure));
             let law = match place {
-                Place::Check => hit * keep_here + (1.0 - keep_here) * correct(self.p.at(y), keep),
-                _ => hit * keep + (1.0 - keep) * correct(row.at(y), keep_here),
+                Place::Check => hit * keep_here + (1.0 - keep_here) * correct(self.p.at(y), known),
+                _ => {
+                    let others = all_but(sure, self.p.row.len(), |place| row.at(place));
+                    hit * keep + known * correct(row.at(y), others)
+                }
             };
             return self.on_output(law, || row.moved(self.p.row));
         }

@@ -4,7 +4,7 @@ use super::{Here, Known};
 use crate::audit::model::engine::Engine;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
-use crate::audit::suspects::view::total;
+use crate::audit::suspects::view::{all_but, total};
 
 impl<'a> Here<'a> {
     /// Settles what the claim says. O(V).
@@ -12,6 +12,7 @@ impl<'a> Here<'a> {
         let listed = self.listed();
         let mut known = Known {
             width: self.noise.width(),
+            others: 1.0,
             ..Known::default()
         };
         if self.noise.sigma > 0.0 && self.claimed.cuts() {
@@ -50,6 +51,7 @@ impl<'a> Here<'a> {
                 other = self.stop(ratio, self.known.left);
             }
             let keep = 0.5 * (exact + other);
+            self.known.others = all_but(x, self.p.row.len(), |place| self.p.at(place));
             self.known.keep = keep;
             self.known.keep_width =
                 0.5 * (exact - other).abs() + self.known.width * keep.min(1.0 - keep);
@@ -103,7 +105,7 @@ impl<'a> Here<'a> {
             let x = self.draft().unwrap_or(usize::MAX);
             return match place == x {
                 true => 0.0,
-                false => self.p.at(place) / (1.0 - self.p.at(x)).max(1e-300),
+                false => self.p.at(place) / self.known.others.max(1e-300),
             };
         }
         if self.known.left <= 0.0 {

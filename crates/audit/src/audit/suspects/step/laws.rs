@@ -57,7 +57,7 @@ impl<'a> Here<'a> {
         let x = self.draft().filter(|_| !self.kept && !self.p.rest)?;
         let y = self.output;
         let own = self.p.at(y);
-        let left = (1.0 - self.p.at(x)).max(1e-300);
+        let left = self.known.others.max(1e-300);
         let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
         let all = 0..self.p.row.len();
         let sum: f64 = all.clone().map(over).sum();

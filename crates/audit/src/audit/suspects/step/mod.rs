@@ -108,6 +108,8 @@ pub(crate) struct Known {
     /// The same under noise.
     noisy_left: f64,
     keep: f64,
+    /// What p gives all tokens but the draft.
+    others: f64,
     keep_width: f64,
     /// Tokens whose p and q are so near that noise decides which is larger.
     near: Vec<u32>,
