@@ -8,7 +8,7 @@ use super::rates::plan_answers;
 use super::strata::{Alive, Home, Link, Straddle, Strata};
 use super::trace::{Over, Step, Tally, Trace, each_token};
 use rand::{Rng, RngCore};
-use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
+use specgap_number::distribution::{Draft, Target, TwoFloat};
 use specgap_number::known::Known;
 
 /// The token has not been touched.
@@ -80,10 +80,7 @@ pub struct LevelPasses {
     over: Vec<[f64; 2]>,
     /// By token: emitted, thinned.
     kept: Vec<f64>,
-    /// p of F.
-    certain: Vec<f64>,
     held: Vec<bool>,
-    inside: f64,
     rates: LevelRates,
 }
 
@@ -563,8 +560,6 @@ impl LevelPasses {
             over: trace.over.iter().map(|over| over.emitted).collect(),
             kept: emitted,
             thinning,
-            certain: all.certain.clone(),
-            inside: found.tally.inside,
             rates: found.rates,
             steps: found.best.steps,
         }
@@ -573,11 +568,6 @@ impl LevelPasses {
     /// The strata that the drafts are drawn from.
     pub fn strata(&self) -> &Strata {
         &self.strata
-    }
-
-    /// Q(H).
-    pub fn inside(&self) -> f64 {
-        self.inside
     }
 
     fn home(&self, token: u32) -> Home {
@@ -670,31 +660,6 @@ impl LevelPasses {
                 vec![(sure + cut, before), (sure + cut + 1, behind)]
             }
         }
-    }
-
-    /// Returns how often the draft of each slot is accepted: where a larger subtree belongs. O(V).
-    pub fn values(&self) -> Vec<f64> {
-        let sure = self.sure();
-        let mut sums = vec![UnitSum::default(); self.strata.slots()];
-        for (sum, &mass) in sums.iter_mut().zip(&self.certain) {
-            sum.add(mass);
-        }
-        for (token, &kept) in (0u32..).zip(&self.kept) {
-            if kept <= 0.0 {
-                continue;
-            }
-            match self.home(token) {
-                Home::Stratum(stratum) => sums[sure + stratum].add(kept),
-                Home::Cut(cut) => {
-                    let keep = self.thinning.keep()[token as usize];
-                    for side in 0..2 {
-                        sums[sure + cut + side].add(keep * self.over[cut][side]);
-                    }
-                }
-                Home::Certain(_) | Home::Nowhere => {}
-            }
-        }
-        sums.into_iter().map(UnitSum::value).collect()
     }
 }
 

@@ -170,18 +170,6 @@ fn strata_are_as_defined() {
         let found: Vec<usize> = strata.certain().iter().map(|&x| x as usize).collect();
         assert_eq!(found, certain, "{q:?} {}", case.drafts);
         assert_eq!(strata.strata(), rows.len());
-        for (token, &mass) in q.iter().enumerate() {
-            let drafted: f64 = rows.iter().map(|row| row[token]).sum();
-            let drafted = if certain.contains(&token) {
-                1.0
-            } else {
-                drafted
-            };
-            assert!(
-                (strata.inclusion(token as u32, mass) - drafted).abs() < 1e-12,
-                "{q:?}"
-            );
-        }
         for (cut, straddler) in strata.straddlers().iter().enumerate() {
             for (token, (a, b)) in rows[cut].iter().zip(&rows[cut + 1]).enumerate() {
                 let one = straddler.filter(|one| one.token as usize == token);
@@ -192,24 +180,6 @@ fn strata_are_as_defined() {
                         "{q:?}"
                     );
                 }
-            }
-        }
-        for straddle in BOTH {
-            if case.drafts > 3 {
-                continue;
-            }
-            let law = law(&rows, straddle);
-            let ceiling: f64 = (case.target.probabilities().iter().enumerate())
-                .map(|(token, p)| p.min(strata.inclusion(token as u32, q[token])))
-                .sum();
-            assert!((strata.ceiling(&case.target, &case.draft) - ceiling).abs() < 1e-14);
-            for set in 0..1usize << q.len() {
-                let inside = inside(&certain, &law, set);
-                let found = strata.inside(&case.draft, straddle, |x| set >> x & 1 == 1);
-                assert!(
-                    (found - inside).abs() < 1e-12,
-                    "{q:?} {set:b} {found} {inside}"
-                );
             }
         }
     }
@@ -345,7 +315,7 @@ fn outputs_p_and_accepts_what_it_says_by_every_tuple() {
                     }
                 }
             }
-            let mut values = vec![0.0; slots];
+            let mut accepted = 0.0;
             for token in 0..p.len() {
                 assert!(
                     (output[token] - p[token]).abs() < 1e-12,
@@ -359,13 +329,9 @@ fn outputs_p_and_accepts_what_it_says_by_every_tuple() {
                 for slot in 0..slots {
                     let error = given[slot] * p[token] - joint[token][slot];
                     assert!(error.abs() < 1e-12, "{token} {slot} {}", context());
-                    values[slot] += joint[token][slot];
+                    accepted += joint[token][slot];
                 }
             }
-            for (value, found) in values.iter().zip(passes.values()) {
-                assert!((value - found).abs() < 1e-12, "{}", context());
-            }
-            let accepted: f64 = values.iter().sum();
             assert!((accepted - passes.acceptance_rate().value()).abs() < 1e-12);
         }
     }
@@ -393,12 +359,6 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
             let held = (0..p.len()).filter(|&x| passes.holds(x as u32));
             let held = held.map(|x| 1usize << x).sum();
             let whole = inside(&certain, &law, held);
-            assert!(
-                (whole - passes.inside()).abs() < 1e-12,
-                "{whole} {} {held:b} {}",
-                passes.inside(),
-                context()
-            );
             assert!(
                 1.0 + mass_of(p, held) - whole <= known.upper() + 1e-12,
                 "{}",
@@ -450,10 +410,6 @@ fn large_rows_are_closed_by_adaptive_passes() {
             assert!(one.acceptance_rate().value() <= four.acceptance_rate().value() + 1e-3);
             let best = iid.acceptance_rate().value();
             assert!(all.acceptance_rate().value() >= best - 1e-9, "{best}");
-            assert!(known.upper() <= strata.ceiling(&p, &q) + 1e-9);
-            assert!(
-                (all.values().iter().sum::<f64>() - all.acceptance_rate().value()).abs() < 1e-12
-            );
         }
     }
 }
@@ -468,7 +424,6 @@ fn no_drafts_are_refused() {
     let passes = LevelPasses::solve(&p, &q, 4, Straddle::Once, Levels::ONE).unwrap();
     assert_eq!(passes.strata().slots(), 2);
     assert_eq!(passes.acceptance_rate().value(), 0.75);
-    assert_eq!(passes.strata().ceiling(&p, &q), 0.75);
     assert_eq!(passes.accepted(&[0, 1]).iter().sum::<f64>(), 0.75);
     // Where they cannot be drafted they are not accepted.
     assert_eq!(passes.accepted(&[1, 0]), [0.0, 0.0]);
@@ -500,8 +455,6 @@ fn hard_rows_are_enclosed_and_laws_are_in_order() {
             assert!(once.width() < 1e-6, "{}", context());
             assert!(iid.lower() <= apart.upper() + 1e-11, "{}", context());
             assert!(apart.lower() <= once.upper() + 1e-11, "{}", context());
-            let ceiling = Strata::of(&q, drafts).ceiling(&p, &q);
-            assert!(once.lower() <= ceiling + 1e-11, "{} {ceiling}", context());
             for straddle in BOTH {
                 let four = of(straddle, Levels::FOUR);
                 let best = if straddle == Straddle::Once {
@@ -644,8 +597,6 @@ fn sums_by_cells_are_those_of_every_token() {
                     found.value(),
                     context()
                 );
-                let values: f64 = passes.values().iter().sum();
-                assert!((values - found.value()).abs() < 1e-12, "{}", context());
             }
         }
     }

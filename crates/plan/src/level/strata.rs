@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, in_units, significand};
 use multiversion::multiversion;
-use specgap_number::distribution::{Draft, Target, TwoFloat, split_sum, token_id};
+use specgap_number::distribution::{Draft, TwoFloat, token_id};
 use specgap_number::scratch::Scratch;
 
 /// A token that misses certainty by less than one part in 2 to this is certain: the definition has
@@ -478,27 +478,6 @@ impl Strata {
         self.scale
     }
 
-    /// Probability that a token is drafted: min(1, c q).
-    pub fn inclusion(&self, token: u32, q: f64) -> f64 {
-        match self.home(token, q) {
-            Home::Certain(_) => 1.0,
-            Home::Nowhere => 0.0,
-            Home::Stratum(_) | Home::Cut(_) => (self.scale * q).min(1.0),
-        }
-    }
-
-    /// Sum of min(p, inclusion): no rule accepts more. O(V).
-    pub fn ceiling(&self, target: &Target, draft: &Draft) -> f64 {
-        let (p, q) = (target.probabilities(), draft.probabilities());
-        let scale = self.scale;
-        let mut sum = split_sum(p, q, |p, q| p.min(scale * q));
-        for &token in &self.certain {
-            let (p, q) = (p[token as usize], q[token as usize]);
-            sum += p - p.min(scale * q);
-        }
-        sum.min(1.0)
-    }
-
     /// Share of the token over the cut before the stratum.
     pub(super) fn behind(&self, stratum: usize) -> f64 {
         let cut = stratum.checked_sub(1);
@@ -535,34 +514,6 @@ impl Strata {
             }
         };
         (0..self.strata).map(link).collect()
-    }
-
-    /// Q(H): the probability that all drafts lie in the set that `holds` tells. O(V).
-    pub fn inside(&self, draft: &Draft, straddle: Straddle, holds: impl Fn(u32) -> bool) -> f64 {
-        if !self.certain().iter().all(|&token| holds(token)) {
-            return 0.0;
-        }
-        let masses = self.masses(draft.probabilities(), &holds);
-        let straddlers = self.straddlers.iter();
-        let held: Vec<bool> = straddlers
-            .map(|straddler| straddler.is_some_and(|one| holds(one.token)))
-            .collect();
-        chance_inside(self, &self.links(straddle), &masses, &held)
-    }
-
-    /// Mass of a set inside each stratum, without tokens over cuts and with all that is not
-    /// listed.
-    pub(super) fn masses(&self, q: &[f64], holds: impl Fn(u32) -> bool) -> Vec<f64> {
-        let unlisted = self.unlisted.iter();
-        let mut sums: Vec<TwoFloat> = unlisted.map(|&mass| TwoFloat::from(mass)).collect();
-        for (token, &q) in (0u32..).zip(q) {
-            if let Home::Stratum(stratum) = self.home(token, q)
-                && holds(token)
-            {
-                sums[stratum] += q * self.scale;
-            }
-        }
-        sums.into_iter().map(TwoFloat::value).collect()
     }
 
     /// Puts the law of the next draft, given those before it in their tuple, in place of q, the

@@ -1,11 +1,10 @@
 //! Passes over all i.i.d. drafts at once: no sort, a few sums over the vocabulary each.
 
 use super::super::error::PlanError;
-use super::super::thinning::{Thinning, Verdict};
+use super::super::thinning::Thinning;
 use super::rates::LevelRates;
 use super::rates::plan_answers;
 use super::sweep::mean_price;
-use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};
 use specgap_number::scratch::Scratch;
 
@@ -58,7 +57,7 @@ impl Pass {
 /// # Exactness
 /// Lossless by construction, as [`LevelPlan`](super::LevelPlan). It stays below alpha\*, which
 /// lies between what it accepts and `1 + P(H) - q(H)^n`, H the tokens that survive.
-/// O(V) a pass; [`Self::emit`] is O(n passes).
+/// O(V) a pass.
 /// Source: specgap's: `docs/theory/`.
 #[derive(Clone, Debug)]
 pub struct SymmetricPasses {
@@ -228,23 +227,5 @@ impl SymmetricPasses {
         }
         self.thinning.thin(&mut accepted, tuple);
         accepted
-    }
-
-    /// Runs the passes once: O(n passes), plus O(log V) after a rejection.
-    pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let mut first = (f64::INFINITY, None);
-        for (slot, &token) in tuple.iter().enumerate() {
-            for (pass, part) in self.parts(token).enumerate() {
-                let place = rng.random::<f64>();
-                if place < part {
-                    let when = pass as f64 + place / part;
-                    if when < first.0 {
-                        first = (when, Some((slot, token)));
-                    }
-                    break;
-                }
-            }
-        }
-        self.thinning.keep_or_reject(first.1, rng)
     }
 }
