@@ -24,10 +24,7 @@ pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
     format_rational, parse_rational, ratio, round_down, round_nearest, round_up,
 };
-pub use sum::{
-    LANES, SplitSum, UnitSum, Wide, for_lanes, running_sums, split_sum, split_sum_of_three,
-    split_sums,
-};
+pub use sum::{LANES, SplitSum, UnitSum, Wide, for_lanes, running_sums, split_sum, split_sums};
 pub use sum::{TwoFloat, compensated_sum};
 
 use multiversion::multiversion;

@@ -349,22 +349,6 @@ pub fn split_sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     sum
 }
 
-/// [`SplitSum`] of a term over three rows of one length.
-#[inline(always)]
-pub fn split_sum_of_three([a, b, c]: [&[f64]; 3], term: impl Fn(f64, f64, f64) -> f64) -> f64 {
-    let mut sum = SplitSum::default();
-    let [(a, a_end), (b, b_end), (c, c_end)] = [a, b, c].map(|row| row.as_chunks::<LANES>());
-    for ((a, b), c) in a.iter().zip(b).zip(c) {
-        for lane in 0..LANES {
-            sum.add_in(lane, term(a[lane], b[lane], c[lane]));
-        }
-    }
-    for (lane, ((a, b), c)) in a_end.iter().zip(b_end).zip(c_end).enumerate() {
-        sum.add_in(lane, term(*a, *b, *c));
-    }
-    sum.value()
-}
-
 /// [`SplitSum`]s of several terms over two rows of one length.
 #[inline(always)]
 pub fn split_sums<const N: usize>(

@@ -70,17 +70,6 @@ impl Change {
     pub fn least(&self) -> f64 {
         least(&self.difference)
     }
-
-    /// [`Change::least`] as a share of tokens per target call now; of acceptance, one position deep:
-    /// `difference / (1 + now)`.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        let now = match self.unit {
-            Unit::Acceptance => 1.0 + self.now.mean,
-            Unit::TokensPerCall | Unit::Speed => self.now.mean,
-        };
-        self.least() / now
-    }
 }
 
 /// What has to be built for a change, from the least to the most.
