@@ -213,17 +213,20 @@ impl Family {
         vocab: usize,
         drafts: usize,
     ) -> Vec<Problem> {
-        let mut problems = Vec::with_capacity(count);
-        while problems.len() < count {
+        many(count, || {
             let vocab = self.between(2, vocab);
             let drafts = match scheme.entry().only {
                 Some(only) => only,
                 None => self.between(1, drafts.min(vocab)),
             };
-            problems.extend(self.problem(scheme, vocab, drafts));
-        }
-        problems
+            self.problem(scheme, vocab, drafts)
+        })
     }
+}
+
+/// `count` problems, each of as many tries as it takes.
+pub(super) fn many(count: usize, one: impl FnMut() -> Option<Problem>) -> Vec<Problem> {
+    std::iter::repeat_with(one).flatten().take(count).collect()
 }
 
 /// Weights over their sum.

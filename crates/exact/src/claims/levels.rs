@@ -3,8 +3,8 @@
 use super::Finding;
 use super::claim::claims;
 use super::family::{
-    Family, describe, drafting, each, fraction, fractions, optimum, over, overlap, part, positive,
-    rows, subsets, under, whole,
+    Family, describe, drafting, each, fraction, fractions, many, optimum, over, overlap, part,
+    positive, rows, subsets, under, whole,
 };
 use specgap_core::certify;
 use specgap_core::problem::Problem;
@@ -180,17 +180,15 @@ fn mixed<S: DraftScheme + 'static>(
     vocab: usize,
     law: impl Fn(Draft, usize) -> S,
 ) -> Vec<Problem> {
-    let mut problems = Vec::with_capacity(count);
-    while problems.len() < count {
+    many(count, || {
         let vocab = family.between(3, vocab);
         let drafts = family.between(2, 4.min(vocab - 1));
         let [p, q] = [(); 2].map(|()| match family.below(2) {
             0 => (0..vocab).map(|_| family.below(8) as u64 + 1).collect(),
             _ => family.weights(vocab),
         });
-        problems.extend(drafting(fractions(&p), fractions(&q), |q| law(q, drafts)));
-    }
-    problems
+        drafting(fractions(&p), fractions(&q), |q| law(q, drafts))
+    })
 }
 
 fn once(draft: Draft, drafts: usize) -> Stratified {
@@ -232,22 +230,17 @@ fn level_of_iid(finding: &mut Finding) {
 
 /// Independent strata that no token straddles, two at least, and in some problems certain tokens.
 fn clean_strata(family: &mut Family, count: usize) -> Vec<Problem> {
-    let mut problems = Vec::with_capacity(count);
-    while problems.len() < count {
+    many(count, || {
         let (vocab, drafts) = (family.between(3, 7), family.between(2, 4));
         let mut weights: Vec<u64> = (0..vocab).map(|_| family.between(1, 6) as u64).collect();
         if family.below(3) == 0 {
             weights[0] = 60;
         }
-        let problem = drafting(family.row(vocab), fractions(&weights), |q| apart(q, drafts));
-        problems.extend(problem.filter(|problem| {
-            let strata = problem.scheme().draft().map(|q| Strata::of(q, drafts));
-            strata.is_some_and(|strata| {
-                strata.strata() > 1 && strata.straddlers().iter().all(Option::is_none)
-            })
-        }));
-    }
-    problems
+        let problem = drafting(family.row(vocab), fractions(&weights), |q| apart(q, drafts))?;
+        let strata = Strata::of(problem.scheme().draft()?, drafts);
+        let is_clean = strata.strata() > 1 && strata.straddlers().iter().all(Option::is_none);
+        is_clean.then_some(problem)
+    })
 }
 
 /// More passes than rows of a log get: where all that is drafted can be accepted, the enclosure
@@ -733,17 +726,13 @@ fn falls_short(problem: &Problem) -> f64 {
 fn any_pairs(family: &mut Family, count: usize) -> Vec<Problem> {
     let vocab = 5;
     let pairs = || (0..vocab).flat_map(move |y| (0..y).map(move |x| vec![x, y]));
-    let mut problems = Vec::with_capacity(count);
-    while problems.len() < count {
+    many(count, || {
         let weights = family.row(pairs().count());
         let p = Target::from_rationals(fractions(&family.positive_weights(vocab as usize)));
-        let law = TupleProbabilities::from_rationals(weights)
-            .map(|law| Explicit::new(vocab as usize, 2, pairs().collect(), law));
-        if let (Ok(p), Ok(Ok(law))) = (p, law) {
-            problems.extend(Problem::new("random", p, law));
-        }
-    }
-    problems
+        let law = TupleProbabilities::from_rationals(weights).ok()?;
+        let law = Explicit::new(vocab as usize, 2, pairs().collect(), law).ok()?;
+        Problem::new("random", p.ok()?, law).ok()
+    })
 }
 
 fn level_of_sequential(finding: &mut Finding) {

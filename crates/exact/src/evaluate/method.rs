@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::outcome::Reported;
+use specgap_base::named;
 use specgap_core::certify::Residuals;
 use specgap_core::lp::BackendName;
 use specgap_core::optimum::Optimum;
@@ -43,48 +44,24 @@ impl Default for Limits {
 /// How narrow an enclosure by the level rule is that stands for a long maximum flow.
 pub(super) const LEVEL_WIDTH: f64 = 1e-9;
 
-/// The methods by their names in reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// The full program over all (token, tuple) pairs.
-    FullLp,
-    /// The program over pairs with the token in the tuple.
-    MembershipLp,
-    /// The dual program, a weighted vertex cover.
-    DualLp,
-    /// Maximum flow on merged sets.
-    MaxFlow,
-    /// Every subset.
-    SubsetEnumeration,
-    /// The chain of tokens sorted by q/p.
-    RatioScan,
-    /// Sets below a plane of two scores.
-    LinearThresholds,
-    /// A formula.
-    ClosedForm,
-    /// The minimum-norm point of P - Q.
-    Submodular,
-    /// One run of the level rule, and what its set proves.
-    LevelRule,
+named! {
+    /// The methods by their names in reports.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Method {
+        FullLp "full-lp" "The full program over all (token, tuple) pairs.";
+        MembershipLp "membership-lp" "The program over pairs with the token in the tuple.";
+        DualLp "dual-lp" "The dual program, a weighted vertex cover.";
+        MaxFlow "max-flow" "Maximum flow on merged sets.";
+        SubsetEnumeration "subset-enumeration" "Every subset.";
+        RatioScan "ratio-scan" "The chain of tokens sorted by q/p.";
+        LinearThresholds "linear-thresholds" "Sets below a plane of two scores.";
+        ClosedForm "closed-form" "A formula.";
+        Submodular "submodular" "The minimum-norm point of P - Q.";
+        LevelRule "level-rule" "One run of the level rule, and what its set proves.";
+    }
 }
 
 impl Method {
-    /// The name in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FullLp => "full-lp",
-            Self::MembershipLp => "membership-lp",
-            Self::DualLp => "dual-lp",
-            Self::MaxFlow => "max-flow",
-            Self::SubsetEnumeration => "subset-enumeration",
-            Self::RatioScan => "ratio-scan",
-            Self::LinearThresholds => "linear-thresholds",
-            Self::ClosedForm => "closed-form",
-            Self::Submodular => "submodular",
-            Self::LevelRule => "level-rule",
-        }
-    }
-
     /// Tells whether an exact value of it is alpha* by a theorem alone.
     pub(super) fn is_theorem(self) -> bool {
         matches!(

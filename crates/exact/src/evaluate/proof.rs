@@ -1,5 +1,6 @@
 //! The proof that goes with an optimum, as data and in words.
 
+use specgap_base::names;
 use specgap_core::coupling::TransportPlan;
 use specgap_core::problem::Problem;
 use specgap_number::distribution::{Rational, compensated_sum, format_rational, round_nearest};
@@ -18,16 +19,11 @@ pub enum Basis {
     Subset,
 }
 
-impl Basis {
-    /// Says what it is, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FlowEqualsCut => "flow equals cut, exactly",
-            Self::FlowMeetsCut => "flow and cut on capacities rounded to 2^-120, enclosed",
-            Self::Subset => "subset above, theorem below",
-        }
-    }
-}
+names!(Basis:
+    FlowEqualsCut "flow equals cut, exactly",
+    FlowMeetsCut "flow and cut on capacities rounded to 2^-120, enclosed",
+    Subset "subset above, theorem below",
+);
 
 /// The proof that goes with the answer.
 #[derive(Clone, Debug)]
