@@ -138,7 +138,7 @@ mod with_models {
 
     impl DecodeArgs {
         fn plan(&self) -> Result<Plan, CliError> {
-            let refused = CaptureError::Setting;
+            let refused = |why: &str| CliError::from(CaptureError::Setting(why.to_owned()));
             let usual = match (&self.tree, self.paths) {
                 (Some(_), _) => RuleName::RRS,
                 (None, Some(_)) => RuleName::SELECT_BLOCK,
@@ -156,11 +156,10 @@ mod with_models {
                 (Some(name), _) => {
                     let (shape, name) = match price {
                         Some((_, own)) if own != law => {
-                            return Err(refused(format!(
+                            return Err(refused(&format!(
                                 "--law {law}: {name} is a price of {own} drafts: leave --law out, \
                                  or fit one of {law} drafts with specgap tree --price --laws {law}"
-                            ))
-                            .into());
+                            )));
                         }
                         Some((price, _)) => {
                             let name = file_name(Path::new(name));
@@ -176,12 +175,11 @@ mod with_models {
                 (None, Some(paths)) => {
                     if length == 0 {
                         return Err(refused(
-                            "paths of 0 tokens: --length must be >= 1 with --paths".to_owned(),
-                        )
-                        .into());
+                            "paths of 0 tokens: --length must be >= 1 with --paths",
+                        ));
                     }
                     let tree = DraftTree::of_paths(paths.into(), length)
-                        .map_err(|error| refused(error.to_string()))?;
+                        .map_err(|error| refused(&error.to_string()))?;
                     let shape = Shape::Tree(tree.shape(), law);
                     let drafted = if rule == RuleName::SELECT_BLOCK {
                         Drafted::Paths([paths.into(), length])
@@ -194,31 +192,25 @@ mod with_models {
             };
             if self.scheme.is_some() && matches!(shape, Shape::Chain(_)) {
                 return Err(refused(
-                    "--law says how a node's children are drawn; a chain has one: leave it out"
-                        .to_owned(),
-                )
-                .into());
+                    "--law says how a node's children are drawn; a chain has one: leave it out",
+                ));
             }
             if self.bound && matches!(shape, Shape::Chain(_)) {
                 return Err(refused(
                     "--bound is about trees and several paths; what one path could give is \
-                     greedy-block's number of specgap length: give --tree or --paths, or leave it out"
-                        .to_owned(),
-                )
-                .into());
+                     greedy-block's number of specgap length: give --tree or --paths, or leave it out",
+                ));
             }
             if self.bound && rule == RuleName::SELECT_GREEDY_BLOCK {
                 return Err(refused(
                     "--bound is about rounds that begin with the target's own law; those of \
                      select-greedy-block begin with what the rounds before changed it to: give \
                      --verifier select-block, whose paths it also says select-greedy-block's number \
-                     of, or leave --bound out"
-                        .to_owned(),
-                )
-                .into());
+                     of, or leave --bound out",
+                ));
             }
             if let Some(message) = predicted::refused(rule, law).filter(|_| self.predict) {
-                return Err(refused(message).into());
+                return Err(refused(&message));
             }
             Ok(Plan {
                 shape,

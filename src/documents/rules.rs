@@ -1,27 +1,17 @@
 //! Tables of what rules accept on a shipped log, from the numbers that `scripts/reports rules` writes.
 
 use super::{root, table};
+use specgap_base::csv::fields;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The temperatures of `table-acceptance-0.csv` and on.
 const TEMPERATURES: [&str; 3] = ["0.3", "0.7", "1.0"];
 
-/// The cells of a line; those in quotes may hold commas.
-fn cells(line: &str) -> Vec<String> {
-    let (mut cells, mut quoted) = (vec![String::new()], false);
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => cells.push(String::new()),
-            _ => cells.last_mut().unwrap().push(c),
-        }
-    }
-    cells
-}
-
 /// Lines of a file of numbers, by their first cells, each with its cells by column.
 fn lines(file: &str, keys: usize) -> BTreeMap<Vec<String>, BTreeMap<String, String>> {
     let text = std::fs::read_to_string(root().join("reports/rules").join(file)).unwrap();
+    let cells = |line| fields(line).map(Cow::into_owned).collect::<Vec<_>>();
     let mut lines = text.lines().map(cells);
     let head = lines.next().unwrap();
     let line = |line: Vec<String>| {
