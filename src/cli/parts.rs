@@ -36,7 +36,7 @@ pub(super) struct Parted {
     /// Read the I-th of K parts alone, for `specgap merge`.
     ///
     /// Parts are stretches of equal length of every log's positions, or requests by turns.
-    #[arg(long, value_name = "I/K", value_parser = part, requires = "partial")]
+    #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out"])]
     shard: Option<Part>,
     /// What was read elsewhere.
     #[arg(skip)]

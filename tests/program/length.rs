@@ -326,6 +326,36 @@ fn drafts_of_cut_rows_are_said_everywhere() {
     );
 }
 
+/// Of a text that was cut as it was sampled, a draft that is said to be whole is not cut.
+#[test]
+fn a_whole_draft_beside_a_cut_target() {
+    let folder = folder_with_log();
+    let tokens = |more: &str| {
+        let line = format!("log --lengths 1,3 --policies fixed {more}--format json");
+        let report: serde_json::Value =
+            serde_json::from_str(&length(folder.path(), &line).ok().out).unwrap();
+        let means = report["results"].as_array().unwrap().iter();
+        let means: Vec<f64> = means
+            .map(|row| row["tokens_per_call"]["mean"].as_f64().unwrap_or(0.0))
+            .collect();
+        (means, report["draft_cuts"].clone())
+    };
+    let whole = tokens("").0;
+    let head = folder.path().join("log/log.json");
+    let mut metadata: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&head).unwrap()).unwrap();
+    metadata["metadata"]["sampling"]["top_p"] = 0.9.into();
+    std::fs::write(&head, metadata.to_string()).unwrap();
+    let (cut, said) = tokens("");
+    assert!(said.is_null() && cut != whole);
+    let (own, said) = tokens("--draft-top-p 1 ");
+    assert_eq!(said, serde_json::json!({"top_p": 1.0}));
+    assert_ne!(own, cut);
+    for (own, all) in own.iter().zip(tokens("--draft-top-k 1000000 ").0) {
+        assert!((own - all).abs() < 1e-12);
+    }
+}
+
 /// Groups are on the page, in the file, and in the profiles that have a place for them.
 #[test]
 fn groups_of_a_table_are_told_everywhere() {

@@ -50,6 +50,17 @@ fn parts_are_the_whole() {
             assert!(merged.out == whole, "{line}, {count} parts");
         }
     }
+    // A report is of the whole.
+    for command in [
+        "length log --lengths 1",
+        "tree log --trees 2x2",
+        "audit log",
+        "counters requests.jsonl",
+    ] {
+        let refused = run(here, &format!("{command} --shard 1/2 --out of-a-part"));
+        assert_eq!(refused.code, Some(2), "{command}: {}", refused.out);
+        assert!(!here.join("of-a-part").exists());
+    }
     run(here, "length log --shard 1/2 --partial a.part").ok();
     run(here, "length log --shard 2/2 --partial b.part").ok();
     run(here, "merge a.part b.part --out made").ok();

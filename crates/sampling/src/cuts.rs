@@ -48,6 +48,11 @@ impl Cuts {
         }
     }
 
+    /// Tells whether any is named, be it one that keeps everything.
+    pub fn are_named(self) -> bool {
+        self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
+    }
+
     /// Tells whether nothing is cut.
     pub fn keep_all(self) -> bool {
         let all = |p: Option<f64>, end: f64| p.is_none_or(|p| p == end);

@@ -1,5 +1,6 @@
 //! The proof that goes with an optimum, as data and in words.
 
+use super::tolerances::WIDEST_CERTIFIED;
 use specgap_base::names;
 use specgap_core::coupling::TransportPlan;
 use specgap_core::problem::Problem;
@@ -99,6 +100,11 @@ pub(super) fn statement(proof: &Proof, rate: &Known, drafts: usize) -> String {
             "Nothing is drafted with probability Q({{}}) = {q}, and then nothing can be accepted. So \
              every verifier rejects at least {rejected}."
         )
+    } else if proof.subset.is_empty()
+        && proof.basis == Basis::Subset
+        && rate.width() > WIDEST_CERTIFIED
+    {
+        "No method that tells a set of tokens fits this problem: nothing but 1 is known to bound it.".to_owned()
     } else if proof.subset.is_empty() {
         "No set of tokens is drafted more often than the target can absorb, so nothing forces a \
          rejection."

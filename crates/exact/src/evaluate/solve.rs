@@ -150,7 +150,11 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(formula(problem));
     methods.push(minimise(problem, limits));
     let has_flow = proved.is_some();
-    let is_needed = !has_flow && is_stratified(problem);
+    // Of drafts from several models nothing else may fit, and without a set nothing is known but 1.
+    let tells_a_set = |run: &MethodRun| run.outcome.done().is_some_and(|one| one.subset.is_some());
+    let is_needed = !has_flow
+        && (is_stratified(problem)
+            || problem.scheme().name() == SchemeName::PRODUCT && !methods.iter().any(tells_a_set));
     methods.extend(early.or_else(|| is_needed.then(|| level(problem))));
 
     let (rate, proof) = match proved {
@@ -323,12 +327,20 @@ mod tests {
             assert!(rate.width() < 1e-6 && rate.value() > least, "{rate:?}");
             assert!(solution.is_ok() && solution.limit.is_none());
         }
-        let rows = (0..4).map(|model| slope(70 * model)).collect();
-        let solution = solve(&wide(Product::new(rows).unwrap()), &Limits::default());
-        assert!(solution.is_ok(), "{:?}", solution.complaints());
-        let limit = solution.limit.as_deref().unwrap_or_default();
-        assert!(limit.contains("wider than 1e-6"), "{limit}");
-        assert_eq!(serde_json::to_value(&solution).unwrap()["limit"], limit);
+        // All of four models draft token 0 with .9, and the target has 1/300 of it.
+        let mut heavy = vec![0.1 / 299.0; 300];
+        heavy[0] = 0.9;
+        let heavy = || (0..4).map(|_| Draft::new(&heavy).unwrap()).collect();
+        let sure = 1.0 + 1.0 / 300.0 - 0.9f64.powi(4);
+        let apart = || (0..4).map(|model| slope(70 * model)).collect();
+        for (rows, value) in [(heavy(), Some(sure)), (apart(), None)] {
+            let solution = solve(&wide(Product::new(rows).unwrap()), &Limits::default());
+            assert!(solution.is_ok(), "{:?}", solution.complaints());
+            let rate = &solution.optimal_acceptance_rate;
+            assert!(rate.width() < 1e-6 && rate.upper() < 1.0, "{rate:?}");
+            assert!(value.is_none_or(|value| rate.lower() <= value && value <= rate.upper()));
+            assert!(!solution.proof.subset.is_empty() || value.is_none());
+        }
     }
 
     /// Three strata of 180 tokens are 1e5 sets: a flow of many seconds, where the level rule takes

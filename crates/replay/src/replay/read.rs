@@ -55,8 +55,8 @@ impl Text {
 /// What is asked of logs beside their texts.
 #[derive(Default)]
 pub(super) struct Reading<'a> {
-    /// What is kept of the draft's row.
-    pub(super) cuts: Cuts,
+    /// What is kept of the draft's row, if not what is kept of the target's.
+    pub(super) cuts: Option<Cuts>,
     /// What else the rows are asked.
     pub(super) question: Option<&'a Question<'a>>,
     /// Whether rollouts are read.
@@ -168,10 +168,7 @@ impl Texts {
             parts,
         } = asked;
         let (cuts, rollouts, question) = (*cuts, *rollouts, *question);
-        let mut all = Self {
-            cuts,
-            ..Self::default()
-        };
+        let mut all = Self::default();
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
             let refused = |message: String| Err(ReplayError::of_log(log, message));
@@ -224,9 +221,7 @@ impl Texts {
             log.refuse_other_forms()?;
             log.refuse_masked_lists()?;
         }
-        if all.cuts.keep_all() {
-            all.cuts = all.served;
-        }
+        all.cuts = cuts.unwrap_or(all.served);
         // They were drawn from whole rows.
         let rollouts = rollouts && all.served.keep_all();
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);

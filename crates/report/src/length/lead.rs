@@ -38,8 +38,14 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
 
 /// Says what is kept of the draft's row.
 fn draft_cut(report: &LengthReport) -> Option<String> {
-    let cuts = report.draft_cuts?.in_words(&[report.of.temperature]);
-    Some(format!("q cut to {cuts}, renormalised"))
+    let cuts = report.draft_cuts?;
+    Some(match cuts.keep_all() {
+        true => "q not cut".to_owned(),
+        false => format!(
+            "q cut to {}, renormalised",
+            cuts.in_words(&[report.of.temperature])
+        ),
+    })
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {

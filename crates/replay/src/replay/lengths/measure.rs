@@ -56,12 +56,16 @@ pub fn measure_lengths(
     // Elsewhere than at 1 every order is another.
     let cuts = cuts.ordered(logs, &[settings.temperature.unwrap_or(0.5)]);
     let cuts = cuts.map_err(ReplayError::Settings)?;
+    let are_named = settings.draft_cuts.are_named();
     let settings = &LengthSettings {
-        draft_cuts: cuts,
+        draft_cuts: match cuts.keep_all() {
+            true => settings.draft_cuts,
+            false => cuts,
+        },
         ..settings.clone()
     };
     let asked = Reading {
-        cuts,
+        cuts: are_named.then_some(cuts),
         rollouts: cuts.keep_all(),
         parts: settings.parts.clone(),
         ..Reading::default()
@@ -204,7 +208,10 @@ impl<'a> Measurement<'a> {
             schema: LENGTH_SCHEMA,
             of,
             max_length: self.max_length,
-            draft_cuts: Some(self.settings.draft_cuts.effective()).filter(|cuts| !cuts.keep_all()),
+            // Where the target's row is cut, that the draft's is not has to be said.
+            draft_cuts: Some(self.settings.draft_cuts)
+                .filter(|cuts| cuts.are_named())
+                .filter(|cuts| !cuts.keep_all() || !self.texts.served.keep_all()),
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
