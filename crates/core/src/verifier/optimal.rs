@@ -10,7 +10,7 @@ use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::SetFamily;
+use crate::scheme::{SchemeName, SetFamily};
 use num_bigint::BigUint;
 use rand::RngCore;
 use specgap_number::distribution::Rational;
@@ -151,6 +151,10 @@ fn sets(solved: &SolvedFlow) -> (&SetFamily, Rounding) {
     }
 }
 
+/// The same as [`flow::LARGEST_PLAN`] of strata, whose masses have the bits of all rows: a flow over more
+/// takes minutes.
+const LARGEST_PLAN_OF_STRATA: f64 = 4.0e4;
+
 impl Optimal {
     /// Solves the flow of a problem with at most [`flow::LARGEST_PLAN`] (set, token)
     /// pairs; beyond that it is [`Level`].
@@ -159,12 +163,22 @@ impl Optimal {
     /// More pairs than that, of drafts that are not i.i.d.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = flow::plan_size(problem);
-        if entries <= flow::LARGEST_PLAN {
+        let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
+        let largest = match strata.contains(&problem.scheme().name()) {
+            true => LARGEST_PLAN_OF_STRATA,
+            false => flow::LARGEST_PLAN,
+        };
+        if entries <= largest {
             return Ok(Self {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        let too_large = |_| VerifierError::Size(VerifierName::OPTIMAL, entries, flow::LARGEST_PLAN);
+        let too_large = VerifierError::Size(VerifierName::OPTIMAL, entries, largest);
+        // Passes over strata that share a token may stay below the optimum.
+        if problem.scheme().name() == SchemeName::STRATIFIED_INDEPENDENT {
+            return Err(too_large);
+        }
+        let too_large = |_| too_large;
         let level = Level::new(problem).map_err(too_large)?;
         let rule = Rule::Level(Box::new(level));
         Ok(Self { rule })

@@ -2,18 +2,27 @@
 
 use super::Outcome;
 use super::enclosure::enclose;
-use super::method::{LEVEL_WIDTH, Limits, Method, MethodRun, count};
+use super::method::{LEVEL_WIDTH, LONGEST_FLOW_OF_STRATA, Limits, Method, MethodRun, count};
 use specgap_core::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
 };
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{SchemeName, Scores};
+use specgap_number::known::Known;
 use std::time::Instant;
 
 /// The level rule's answer for strata whose flow would be long.
 pub(super) fn level_first(problem: &Problem, limits: &Limits) -> Option<MethodRun> {
     (is_stratified(problem) && set_entries(problem) > limits.flow_entries_beside_level)
         .then(|| level(problem))
+}
+
+/// Alpha\* of strata by the level rule, where a flow would be long and the rule tells it as narrowly, or no
+/// flow would end.
+pub(super) fn level_instead(problem: &Problem, limits: &Limits) -> Option<Known> {
+    let rate = level_first(problem, limits)?.rate()?.clone();
+    let no_flow_ends = set_entries(problem) > LONGEST_FLOW_OF_STRATA;
+    (rate.width() <= LEVEL_WIDTH || no_flow_ends).then_some(rate)
 }
 
 pub(super) fn is_stratified(problem: &Problem) -> bool {

@@ -41,6 +41,9 @@ impl Default for Limits {
     }
 }
 
+/// Entries of merged sets from which on a maximum flow of strata does not end.
+pub(super) const LONGEST_FLOW_OF_STRATA: f64 = 1e5;
+
 /// How narrow an enclosure by the level rule is that stands for a long maximum flow.
 pub(super) const LEVEL_WIDTH: f64 = 1e-9;
 

@@ -1,7 +1,10 @@
 //! `verify`: every verifier on one problem.
 
 use super::agreement::{can_be_at_most, can_both_hold};
+use super::direct::level_instead;
+use super::enclosure::enclose;
 use super::expectation::{Expectation, Wanted};
+use super::method::Limits;
 use super::outcome::Reported;
 use super::rule::RuleVerification;
 use super::summed::Summed;
@@ -217,9 +220,13 @@ pub fn verify(problem: &Problem) -> Verification {
 /// [`verify`] with a budget and a seed for the one rate that may need Monte
 /// Carlo, that of [`RrsWo`](specgap_core::verifier::RrsWo).
 pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification {
-    let optimum = best(problem)
-        .map(|optimum| optimum.rate)
-        .map_err(|error| error.to_string());
+    let optimum = match level_instead(problem, &Limits::default()) {
+        Some(rate) => Ok(rate),
+        None => best(problem).map(|optimum| optimum.rate).or_else(|error| {
+            let found = enclose(problem).map(|found| found.rate());
+            found.map_err(|_| error.to_string())
+        }),
+    };
     let planned = Optimal::new(problem);
     let run = |name: VerifierName| {
         if name != VerifierName::OPTIMAL {
