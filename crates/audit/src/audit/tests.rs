@@ -1129,3 +1129,34 @@ fn exact_match_needs_no_row_of_the_draft() {
         );
     }
 }
+
+/// Requests of one token that share a seed, as the log says, draw by one noise: all say the same, in a way that
+/// no law of shared numbers lists.
+#[test]
+fn short_texts_of_one_seed_accuse_nobody() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let contexts = logits(12, 12, 1.3, &mut random);
+    let noise: Vec<f64> = (0..12)
+        .map(|_| -(-random.random::<f64>().max(1e-300).ln()).ln())
+        .collect();
+    let rows: Vec<Vec<f64>> = (0..2000)
+        .map(|_| contexts[random.random_range(0..12usize)].clone())
+        .collect();
+    let best = |row: &Vec<f64>| {
+        let scores = row.iter().zip(&noise).map(|(x, g)| x + g).enumerate();
+        let best = scores.max_by(|a, b| a.1.total_cmp(&b.1));
+        best.map_or(0, |(token, _)| token as i64)
+    };
+    let output: Vec<i64> = rows.iter().map(best).collect();
+    let mut all: Tensors = vec![("target_logits", Dtype::F64, 12, floats(&rows))];
+    all.extend(labels(2000, 1));
+    all.push(("output", Dtype::I64, 0, whole(output)));
+    all.push(("seed", Dtype::I64, 0, whole(vec![7; 2000])));
+    let report = audited(&held(2000, &all, PLAIN), &settings(Rule::TEXT, None));
+    assert_eq!(
+        report.conclusion,
+        Conclusion::Undecided,
+        "{:?}",
+        report.cause
+    );
+}

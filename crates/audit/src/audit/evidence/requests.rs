@@ -119,6 +119,12 @@ impl Requests {
         (texts - shared) as f64 / texts as f64
     }
 
+    /// Counts the texts of the largest class that is said to share its numbers; 1 where none is.
+    pub(crate) fn together(&self) -> usize {
+        let classes = self.classes.iter().filter(|_| self.basis != "unknown");
+        classes.map(Range::len).max().unwrap_or(1)
+    }
+
     /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
         self.classes.iter().map(Range::len).sum()

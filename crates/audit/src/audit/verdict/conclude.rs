@@ -173,10 +173,23 @@ impl<'a> Weighed<'a> {
         self.found.looked.max(1) as f64
     }
 
+    /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the
+    /// geometric mean of their capitals: no more than the mean, whatever they share. What was learnt along the
+    /// log is none of one text.
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
+        let same = self.found.say_the_same();
+        let is_learnt = |suspect: &Suspect| {
+            let learns = |change| matches!(change, Change::Learnt(_) | Change::Unseen(_));
+            matches!(suspect.law, Law::Target(change, _) if learns(change))
+        };
         let own = self.suspects();
-        let own = own.map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family));
+        let own = own.filter(|(suspect, _)| same == 1 || !is_learnt(suspect));
+        let own = own.map(|(suspect, won)| {
+            let logs = of(won).map(|log| log / same as f64);
+            of_shares(&logs) + self.weight(suspect.family)
+        });
         let own: Vec<f64> = own.collect();
+        let beside = beside.iter().filter(|_| same == 1);
         log_sum(own.iter().chain(beside).copied())
     }
 
@@ -440,6 +453,7 @@ impl<'a> Weighed<'a> {
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
             .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said())
+            .filter(|_| self.found.say_the_same() == 1)
             .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
             .collect();
         fired.sort_by(|a, b| b.1.total_cmp(&a.1));

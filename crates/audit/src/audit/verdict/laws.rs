@@ -24,6 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
+const SHORT_TEXT: usize = 16;
+
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
 const SPAN: usize = 16;
 
@@ -144,12 +147,24 @@ pub(crate) struct Found {
     pub shares: bool,
     /// The share of texts whose numbers are their own, or stand for those of all that share them.
     pub alone: f64,
+    /// How many texts there are, and how many at most are said to share their numbers.
+    pub texts: [usize; 2],
 }
 
 impl Found {
     /// Tells whether the log or the options say that texts share numbers.
     pub(crate) fn shares_said(&self) -> bool {
         self.alone < 1.0
+    }
+
+    /// How many short texts are said to draw with the same numbers: where so many say the same, in ways that
+    /// no law of shared numbers lists, one of them counts.
+    pub(crate) fn say_the_same(&self) -> usize {
+        let [texts, together] = self.texts;
+        match self.looked < SHORT_TEXT * texts {
+            true => together.max(1),
+            false => 1,
+        }
     }
 }
 
@@ -409,6 +424,10 @@ impl<'a> Asked<'a> {
             noises: self.noises,
             shares: self.opened.requests.averaged() > 0,
             alone: self.opened.requests.alone(),
+            texts: [
+                self.opened.requests.texts(),
+                self.opened.requests.together(),
+            ],
             ..Found::default()
         };
         let mut came = BTreeSet::<usize>::new();
