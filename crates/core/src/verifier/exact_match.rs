@@ -1,5 +1,6 @@
 //! Drawing from p without looking at the drafts.
 
+use super::level::stratified;
 use super::residual::met;
 use super::rule::EXACT_FORMULA_BITS;
 use super::token_rule::{OnRow, of_row};
@@ -11,7 +12,7 @@ use crate::coupling::distinct;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{Greedy, SchemeName};
+use crate::scheme::{Greedy, SchemeName, Stratified};
 use num_bigint::BigUint;
 use rand::RngCore;
 use specgap_number::distribution::{Rational, Wide, compensated_sum, ratio};
@@ -41,9 +42,11 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 /// | `greedy`, `hub` | 1 for the top tokens, `q_i / (1 - q(top))` for the others |
 /// | `distinct-conditioned` | `q_i e_(n-1)(q without i) / e_n(q)` |
 /// | `without-replacement`, n = 2 | `q_i (1 + sum over j != i of q_j/(1-q_j))` |
+/// | `stratified` | 1 for sure tokens, else the sum of its shares of strata |
+/// | `stratified-independent` | 1 for sure tokens, else `1 - prod(1 - its share)` over strata |
 /// | `without-replacement`, n >= 3 | `integral of q_i e^(-q_i t) P(fewer than n of the others rang by t) dt` |
 ///
-/// The last line is the exponential race (token i's clock has rate q_i): i is
+/// That line is the exponential race (token i's clock has rate q_i): i is
 /// among the first n if fewer than n others ring before it. The integral's error is
 /// proven and counted; the derivation is in `crates/row/src/draft_rank.rs`.
 ///
@@ -149,10 +152,33 @@ impl ExactMatch {
             (ranks.among(n), ranks.error, None)
         } else if name == SchemeName::WITH_REPLACEMENT {
             (independent_hits(p, q, 1.0, n), rounding, None)
+        } else if let Some(law) = stratified(&self.problem) {
+            (
+                of_strata(p, &law, name == SchemeName::STRATIFIED),
+                rounding,
+                None,
+            )
         } else {
             by_tuples()
         }
     }
+}
+
+/// The mass of p on tokens that are drafted. A token across a cut is drafted as often as its shares add up
+/// to where it is drafted once, and else but where all of its strata miss it.
+fn of_strata(p: &[f64], law: &Stratified, once: bool) -> f64 {
+    let mut drafted = vec![0.0; p.len()];
+    for piece in law.strata().strata().iter().flatten() {
+        let here: &mut f64 = &mut drafted[piece.token];
+        *here += match once {
+            true => piece.share,
+            false => piece.share * (1.0 - *here),
+        };
+    }
+    for &token in law.certain() {
+        drafted[token] = 1.0;
+    }
+    compensated_sum(p.iter().zip(&drafted).map(|(p, drafted)| p * drafted))
 }
 
 /// The sum of p_i q_i e_(n-1)(q without i), over e_n(q), in numbers of unbounded

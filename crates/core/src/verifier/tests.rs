@@ -7,8 +7,8 @@ use crate::optimum::{fractions, row_of_bits};
 use crate::problem::Problem;
 use crate::scheme::tests::{all_schemes, normalised};
 use crate::scheme::{
-    DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
-    WithoutReplacement,
+    DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, Straddle, Stratified,
+    WithReplacement, WithoutReplacement,
 };
 use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
@@ -970,5 +970,22 @@ fn shared_gumbel_is_what_one_noise_does() {
         let error = (rate * (1.0 - rate) / f64::from(runs)).sqrt();
         let off = kept / f64::from(runs) - rate;
         assert!(off.abs() < 4.5 * error + 1e-12, "{n}: {rate} {off} {error}");
+    }
+}
+
+/// What strata draft of each token, against the sum over their sets.
+#[test]
+fn strata_meet_the_target_by_their_shares() {
+    let q = [0.37, 0.2, 0.11, 0.1, 0.09, 0.06, 0.04, 0.02, 0.01];
+    let p = [0.02, 0.3, 0.05, 0.2, 0.01, 0.22, 0.1, 0.06, 0.04];
+    for straddle in [Straddle::Once, Straddle::Independent] {
+        for n in 1..=5 {
+            let law = Stratified::new(draft(&q), n, straddle);
+            let problem = Problem::new("strata", target(&p), law).unwrap();
+            let rule = ExactMatch::new(&problem);
+            let (value, error, note) = rule.formula();
+            let off = (value - round_nearest(&rule.summed())).abs();
+            assert!(note.is_none() && off <= error, "{straddle:?} {n}: {off:e}");
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
 }
 
 /// The law of a problem's drafts, if they are stratified.
-pub(super) fn stratified(problem: &Problem) -> Option<Stratified> {
+pub(in crate::verifier) fn stratified(problem: &Problem) -> Option<Stratified> {
     let scheme = problem.scheme();
     let straddle = straddle_of(scheme.name())?;
     let draft = scheme.draft()?.clone();
