@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
-const SHORT_TEXT: usize = 16;
+const SHORT_TEXT: usize = 6;
 
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
 const SPAN: usize = 16;
