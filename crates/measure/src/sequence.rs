@@ -82,7 +82,7 @@ fn mean(
 ) -> Option<(Estimate, usize)> {
     let mut blocks = 0;
     let sums = texts.iter().map(|runs| {
-        let all = runs.iter().flat_map(|run| run.windows(length));
+        let all = runs.iter().flat_map(|run| run.windows(length.max(1)));
         let (sum, count) = all.fold((0.0, 0), |(sum, count), block| {
             (sum + accepted(block), count + 1)
         });

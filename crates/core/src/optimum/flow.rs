@@ -413,6 +413,9 @@ impl SolvedFlow {
 /// The most (set, token) pairs for which a plan is solved by flow.
 pub const LARGEST_PLAN: f64 = 2.0e6;
 
+/// The same of strata, whose masses have the bits of all rows: a flow over more takes minutes.
+pub const LARGEST_PLAN_OF_STRATA: f64 = 4.0e4;
+
 /// Operations on the law of the sets that count as one pair of
 /// [`LARGEST_PLAN`].
 const OPERATIONS_A_PAIR: f64 = 500.0;

@@ -1,6 +1,6 @@
 //! The verifier that attains alpha*.
 
-use super::level::iid_on_row;
+use super::level::{iid_on_row, straddle_of};
 use super::{
     Acceptance, ConditionalLaw, Entry, Level, Lossless, OutputLaw, Verdict, Verifier,
     VerifierError, VerifierName, draw_from,
@@ -10,7 +10,7 @@ use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{SchemeName, SetFamily};
+use crate::scheme::{SetFamily, Straddle};
 use num_bigint::BigUint;
 use rand::RngCore;
 use specgap_number::distribution::Rational;
@@ -151,36 +151,31 @@ fn sets(solved: &SolvedFlow) -> (&SetFamily, Rounding) {
     }
 }
 
-/// The same as [`flow::LARGEST_PLAN`] of strata, whose masses have the bits of all rows: a flow over more
-/// takes minutes.
-const LARGEST_PLAN_OF_STRATA: f64 = 4.0e4;
-
 impl Optimal {
     /// Solves the flow of a problem with at most [`flow::LARGEST_PLAN`] (set, token)
-    /// pairs; beyond that it is [`Level`].
+    /// pairs, of strata [`flow::LARGEST_PLAN_OF_STRATA`]; beyond that it is [`Level`].
     ///
     /// # Errors
-    /// More pairs than that, of drafts that are not i.i.d.
+    /// More pairs than that, of drafts whose optimum that rule does not reach.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = flow::plan_size(problem);
-        let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
-        let largest = match strata.contains(&problem.scheme().name()) {
-            true => LARGEST_PLAN_OF_STRATA,
-            false => flow::LARGEST_PLAN,
+        let straddle = straddle_of(problem.scheme().name());
+        let largest = match straddle {
+            Some(_) => flow::LARGEST_PLAN_OF_STRATA,
+            None => flow::LARGEST_PLAN,
         };
         if entries <= largest {
             return Ok(Self {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        let too_large = VerifierError::Size(VerifierName::OPTIMAL, entries, largest);
         // Passes over strata that share a token may stay below the optimum.
-        if problem.scheme().name() == SchemeName::STRATIFIED_INDEPENDENT {
-            return Err(too_large);
-        }
-        let too_large = |_| too_large;
-        let level = Level::new(problem).map_err(too_large)?;
-        let rule = Rule::Level(Box::new(level));
+        let level = match straddle {
+            Some(Straddle::Independent) => None,
+            _ => Level::new(problem).ok(),
+        };
+        let too_large = || VerifierError::Size(VerifierName::OPTIMAL, entries, largest);
+        let rule = Rule::Level(Box::new(level.ok_or_else(too_large)?));
         Ok(Self { rule })
     }
 }

@@ -5,7 +5,7 @@ use super::outcome::Reported;
 use specgap_base::named;
 use specgap_core::certify::Residuals;
 use specgap_core::lp::BackendName;
-use specgap_core::optimum::Optimum;
+use specgap_core::optimum::{Optimum, flow};
 use specgap_number::known::Known;
 
 /// What each method may take. Beyond it the method is skipped, and says so.
@@ -33,7 +33,7 @@ impl Default for Limits {
             highs_variables: 20_000.0,
             minilp_variables: 2_500.0,
             flow_entries: 4.0e7,
-            flow_entries_beside_level: 4.0e4,
+            flow_entries_beside_level: flow::LARGEST_PLAN_OF_STRATA,
             law_operations: 4.0e9,
             submodular_vocab: 64,
             coupling_entries: 20_000.0,

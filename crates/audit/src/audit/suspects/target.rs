@@ -320,11 +320,11 @@ pub(crate) fn scaled<'a>(row: &'a [f64], mut factors: Vec<(usize, f64)>) -> Opti
     if norm < 0.5 {
         // What is left of a row that is scaled away keeps its digits.
         let mut plain = row.to_vec();
-        factors.iter().for_each(|(place, factor)| {
+        for (place, factor) in &factors {
             if let Some(x) = plain.get_mut(*place) {
                 *x *= factor;
             }
-        });
+        }
         norm = total(plain.len(), |place| get(&plain, place));
     }
     (norm > 1e-9 && gained.abs() > 1e-12).then_some(Changed::Scaled {

@@ -271,19 +271,17 @@ impl<'a> Weighed<'a> {
         }
         let mut all = strongest;
         let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
+        let both = |one: &str, other: &str| of(one).zip(of(other));
         // Few drafts that the rule refuses do not tell all of them from nearly all.
-        if let (Some(everything), Some(more)) = (of("accepts-everything"), of("accepts-more"))
-            && everything >= more
-        {
-            all.retain(|one| one.name != "accepts-more");
-        }
+        let no_more =
+            both("accepts-everything", "accepts-more").is_some_and(|(all, more)| all >= more);
         // A cut that is not made and another order may leave the same tokens.
-        let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
-        if let (Some(order), Some(missing)) = (of("cut-order"), of("cut-missing"))
-            && (order - missing).abs() < 0.01
-        {
-            all.retain(|one| one.name != "cut-missing");
-        }
+        let is_order = both("cut-order", "cut-missing").is_some_and(|(a, b)| (a - b).abs() < 0.01);
+        all.retain(|one| match one.name {
+            "accepts-more" => !no_more,
+            "cut-missing" => !is_order,
+            _ => true,
+        });
         all
     }
 

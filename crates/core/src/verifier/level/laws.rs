@@ -16,7 +16,7 @@ pub(super) const OF_STRATA: &[SchemeName] =
     &[SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
 
 /// Returns what becomes of tokens across cuts under a stratified law.
-pub(super) fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
+pub(in crate::verifier) fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
     if scheme == SchemeName::STRATIFIED {
         Some(Straddle::Once)
     } else {

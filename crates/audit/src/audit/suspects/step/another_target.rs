@@ -117,20 +117,19 @@ impl<'a> Here<'a> {
             // The draft that is claimed: given another one, what comes out follows no p.
             let sure = self.q.likeliest();
             let (keep, keep_here) = (self.p.at(sure), row.at(sure));
-            let known = match sure == x {
+            let size = self.p.row.len();
+            let known = || match sure == x {
                 true => self.known.others,
-                false => all_but(sure, self.p.row.len(), |place| self.p.at(place)),
+                false => all_but(sure, size, |place| self.p.at(place)),
             };
-            let correct = |p: f64, others: f64| match y == sure {
-                true => 0.0,
-                false => p / others.max(1e-300),
-            };
-            let hit = f64::from(u8::from(y == sure));
-            let law = match place {
-                Place::Check => hit * keep_here + (1.0 - keep_here) * correct(self.p.at(y), known),
-                _ => {
-                    let others = all_but(sure, self.p.row.len(), |place| row.at(place));
-                    hit * keep + known * correct(row.at(y), others)
+            // What replaces it is asked where that came out: it takes a pass over the row.
+            let law = match (place, y == sure) {
+                (Place::Check, true) => keep_here,
+                (Place::Check, false) => (1.0 - keep_here) * (self.p.at(y) / known().max(1e-300)),
+                (_, true) => keep,
+                (_, false) => {
+                    let others = all_but(sure, size, |place| row.at(place));
+                    known() * (row.at(y) / others.max(1e-300))
                 }
             };
             return self.on_output(law, || row.moved(self.p.row));
