@@ -47,19 +47,58 @@ pub(crate) struct Tally {
     pub steps: [u64; 5],
     /// By group its steps, and what suspects have won there at all steps.
     pub groups: Map<Group, (u64, Vec<f64>)>,
+    /// By suspect, until [`Tally::settle`].
+    #[serde(skip)]
+    owed: Vec<Owed>,
 }
 
-/// ln(1 - s + s r) - ln(1 + s price), and the share that is left for the next part of the step.
+/// What sums of logs are yet to be given, as products: a product costs less than a logarithm.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    rule: Logs,
+    output: Logs,
+    parts: [Logs; 4],
+}
+
+impl Owed {
+    const NOTHING: Self = Self {
+        rule: [1.0; EACH],
+        output: [1.0; EACH],
+        parts: [[1.0; EACH]; 4],
+    };
+
+    fn give(&self, won: &mut Won) {
+        let owed = self.rule.iter().chain(&self.output);
+        let sums = won.rule.iter_mut().chain(&mut won.output);
+        let parts = self.parts.iter().flatten();
+        let sums = sums.chain(won.parts.iter_mut().flatten());
+        for (sum, product) in sums.zip(owed.chain(parts)) {
+            if *product != 1.0 {
+                *sum += product.ln();
+            }
+        }
+    }
+}
+
+/// Adds the ln of a factor to what is owed to a sum.
+fn owe(sum: &mut f64, product: &mut f64, factor: f64) {
+    let next = *product * factor;
+    if (1e-200..1e200).contains(&next) {
+        *product = next;
+        return;
+    }
+    *sum += product.ln() + factor.ln();
+    *product = 1.0;
+}
+
+/// (1 - s + s r) / (1 + s price), and the share that is left for the next part of the step.
 fn go_on(share: f64, factor: &Factor) -> (f64, f64) {
     let mixed = 1.0 + share * (factor.ratio - 1.0);
     if mixed <= 0.0 {
-        return (f64::NEG_INFINITY, share);
+        return (0.0, share);
     }
-    let paid = match factor.price > 0.0 {
-        true => (share * factor.price).ln_1p(),
-        false => 0.0,
-    };
-    (mixed.ln() - paid, (share * factor.ratio / mixed).min(1.0))
+    let paid = 1.0 + share * factor.price;
+    (mixed / paid, (share * factor.ratio / mixed).min(1.0))
 }
 
 impl Won {
@@ -87,8 +126,9 @@ impl Won {
         }
     }
 
-    /// One step.
-    fn look(&mut self, told: &Told) {
+    /// One step. Returns the log of the rule's capital at the whole share.
+    fn look(&mut self, told: &Told, owed: &mut Owed) -> f64 {
+        let mut whole = 0.0;
         if told.rule != [Factor::ONE; 4] {
             for (slot, (share, _)) in SHARES.iter().enumerate() {
                 let mut left = *share;
@@ -96,15 +136,20 @@ impl Won {
                     if *factor == Factor::ONE {
                         continue;
                     }
-                    let (log, next) = go_on(left, factor);
-                    self.rule[slot] += log;
+                    let (own, _) = go_on(*share, factor);
+                    owe(
+                        &mut self.parts[part][slot],
+                        &mut owed.parts[part][slot],
+                        own,
+                    );
+                    let (grown, next) = go_on(left, factor);
+                    owe(&mut self.rule[slot], &mut owed.rule[slot], grown);
                     left = next;
-                    self.parts[part][slot] += go_on(*share, factor).0;
                 }
             }
             let ratio: f64 = told.rule.iter().map(|one| one.ratio).product();
-            let paid: f64 = told.rule.iter().map(|one| one.price.ln_1p()).sum();
-            grow(&mut self.growth[0], ratio, paid);
+            let paid: f64 = told.rule.iter().map(|one| 1.0 + one.price).product();
+            whole = grow(&mut self.growth[0], ratio, paid);
             if ratio < 1e20 {
                 for (sum, more) in self.mass.iter_mut().zip([1.0, ratio, ratio * ratio]) {
                     *sum += more;
@@ -113,30 +158,35 @@ impl Won {
         }
         if told.output != Factor::ONE {
             for (slot, (share, _)) in SHARES.iter().enumerate() {
-                self.output[slot] += go_on(*share, &told.output).0;
+                let (grown, _) = go_on(*share, &told.output);
+                owe(&mut self.output[slot], &mut owed.output[slot], grown);
             }
             let Factor { ratio, price } = told.output;
-            grow(&mut self.growth[1], ratio, price.ln_1p());
+            grow(&mut self.growth[1], ratio, 1.0 + price);
             if ratio < 1e20 {
                 self.apart[0] += 0.5 * (ratio - 1.0).abs();
             }
             self.apart[1] += (1.0 - 1.0 / ratio.max(1e-300)).max(0.0);
         }
+        whole
     }
 }
 
-fn grow(sums: &mut [f64; 2], ratio: f64, paid: f64) {
+/// Returns ln of what a capital has become, and adds it up as it would grow under the suspect.
+fn grow(sums: &mut [f64; 2], ratio: f64, paid: f64) -> f64 {
+    let log = (ratio / paid).ln();
     if ratio > 0.0 && ratio < 1e20 {
-        let log = ratio.ln() - paid;
         sums[0] += ratio * log;
         sums[1] += ratio * log * log;
     }
+    log
 }
 
 impl Tally {
     pub(crate) fn new(families: &Families) -> Self {
         Self {
             won: vec![Won::default(); families.suspects.len()],
+            owed: vec![Owed::NOTHING; families.suspects.len()],
             ..Self::default()
         }
     }
@@ -157,6 +207,13 @@ impl Tally {
         }
     }
 
+    /// Gives the sums what they are owed, behind the last step.
+    pub(crate) fn settle(&mut self) {
+        for (won, owed) in self.won.iter_mut().zip(std::mem::take(&mut self.owed)) {
+            owed.give(won);
+        }
+    }
+
     /// One step; `groups` are those that it is in.
     pub(crate) fn look(
         &mut self,
@@ -165,12 +222,9 @@ impl Tally {
         tell: impl Fn(&Suspect) -> Told,
     ) {
         let mut logs = vec![0.0; suspects.len()];
-        for ((suspect, won), log) in suspects.iter().zip(&mut self.won).zip(&mut logs) {
-            let told = tell(suspect);
-            won.look(&told);
-            if told.rule != [Factor::ONE; 4] {
-                *log = told.rule.iter().map(|one| go_on(1.0, one).0).sum();
-            }
+        let own = self.won.iter_mut().zip(&mut self.owed);
+        for ((suspect, (won, owed)), log) in suspects.iter().zip(own).zip(&mut logs) {
+            *log = won.look(&tell(suspect), owed);
         }
         for group in groups {
             let (steps, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));
@@ -203,6 +257,14 @@ pub(crate) fn of_shares(logs: &Logs) -> f64 {
 mod tests {
     use super::*;
 
+    /// What one step wins.
+    fn won(told: &Told) -> Won {
+        let (mut won, mut owed) = (Won::default(), Owed::NOTHING);
+        won.look(told, &mut owed);
+        owed.give(&mut won);
+        won
+    }
+
     fn told(ratios: [f64; 4]) -> Told {
         let mut told = Told::NOTHING;
         told.rule = ratios.map(|ratio| Factor { ratio, price: 0.0 });
@@ -212,13 +274,11 @@ mod tests {
     #[test]
     fn a_share_of_steps_is_a_share_of_products() {
         // 1 - s + s times the product, however it is split.
-        let mut won = Won::default();
-        won.look(&told([2.0, 0.25, 3.0, 1.0]));
-        for (log, (share, _)) in won.rule.iter().zip(SHARES) {
+        let own = won(&told([2.0, 0.25, 3.0, 1.0]));
+        for (log, (share, _)) in own.rule.iter().zip(SHARES) {
             assert!((log.exp() - (1.0 - share + share * 1.5)).abs() < 1e-12);
         }
-        let mut dead = Won::default();
-        dead.look(&told([1.0, 0.0, 1.0, 1.0]));
+        let dead = won(&told([1.0, 0.0, 1.0, 1.0]));
         assert_eq!(dead.rule[0], f64::NEG_INFINITY);
         assert!((dead.rule[1].exp() - 0.5).abs() < 1e-12);
         assert!((SHARES.iter().map(|one| one.1).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -226,9 +286,8 @@ mod tests {
 
     #[test]
     fn noise_is_paid_for() {
-        let mut won = Won::default();
         let (ratio, price) = (2.0, 0.5);
-        won.look(&Told {
+        let won = won(&Told {
             output: Factor { ratio, price },
             ..Told::NOTHING
         });

@@ -553,6 +553,7 @@ impl<'a> Asked<'a> {
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
             std::mem::swap(&mut before, &mut pair);
         }
+        part.tally.settle();
         Ok(part)
     }
 
