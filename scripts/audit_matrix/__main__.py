@@ -62,7 +62,7 @@ def judge(engine, count, conclusion, cause, ideal, moved, exclude):
     told = {"honest": True, "lossy": conclusion in ("lossy", "not-the-rule")}
     told["numbers"] = told["lossy"]
     told["lossless"] = conclusion in ("lossless-other", "not-the-rule")
-    decidable = engine.truth != "honest" and ideal is not None and WITHIN * ideal <= count
+    decidable = engine.truth != "honest" and ideal is not None and not engine.learnt and WITHIN * ideal <= count
     name = cause["name"] if cause else None
     right = None
     if engine.truth != "honest" and told[engine.truth] and name and engine.causes:
@@ -163,6 +163,7 @@ def spread(times):
 def summary(results, alpha):
     """Lines of what was asked for, and whether each goal is met."""
     kinds = {engine.name: engine.truth for engine in engines.all_engines()}
+    learnt = {engine.name: engine.learnt for engine in engines.all_engines()}
     honest = [one for one in results if kinds[one["engine"]] == "honest"]
     lossless = [one for one in results if kinds[one["engine"]] in ("honest", "lossless")]
     refused = [one for one in results if one["conclusion"] == "refused"]
@@ -174,7 +175,7 @@ def summary(results, alpha):
     fitted = [one for one in right if one["fits"] is not None]
     due = [one for one in results if one["decidable"]]
     found = [one for one in due if one["found"]]
-    told = [one for one in lossy if one["ideal_outputs"] and WITHIN * one["ideal_outputs"] <= one["count"]]
+    told = [one for one in lossy if one["ideal_outputs"] and not learnt[one["engine"]] and WITHIN * one["ideal_outputs"] <= one["count"]]
     exits = [one for one in results if one["exit"] != EXITS.get(one["conclusion"], one["exit"])]
     longest = max(one["count"] for one in results)
     last = [one for one in honest if one["count"] == longest]

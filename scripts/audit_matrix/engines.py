@@ -5,7 +5,7 @@ import dataclasses
 import laws
 from laws import (
     at_least, banned, biased, everything, floor, mixed, no_coin, no_repeat, nothing, over,
-    penalty, ratio, repetition, request, residual, row_before, same, scaled, tempered, without,
+    pairs_banned, penalty, ratio, repetition, request, residual, row_before, same, scaled, tempered, without,
 )
 from rows import softmax
 
@@ -38,6 +38,7 @@ class Engine:
     layout: str = ""
     player: str = "chain"
     noise: float = 0.0
+    learnt: bool = False  # what it does has to be learnt along the way: the ideal is out of reach
 
     @property
     def most(self):
@@ -187,6 +188,10 @@ def lossy_text():
                cuts={"top_p": 0.9}, target=request(cuts={})),
         Engine("text, T 1 for .7", truth="lossy", causes={"temperature": {}}, temperature=0.7, target=request(temperature=1.0)),
         Engine("text, T .49 for .7", truth="lossy", causes={"temperature": {}}, temperature=0.7, target=request(temperature=0.49)),
+        Engine("text, presence 1 at T .7", truth="lossy", causes={"presence-penalty": {"penalty": 1.0}}, temperature=0.7,
+               target=penalty(1.0)),
+        Engine("text, a third of all pairs banned", truth="lossy", causes={"pair-bias": {}, "token-bias": {}},
+               target=pairs_banned(0.3), learnt=True),
         Engine("text, T .8 in lists", truth="lossy", causes={"temperature": {}}, layout="lists", target=tempered(0.8)),
         Engine("text, T .8 in half of the texts", truth="lossy", causes={"temperature": {}}, layout="odd texts",
                target=tempered(0.8), at=("outside",)),
@@ -344,12 +349,13 @@ def lossy_others():
         Engine("block, drafts at 1.25 T", "block", "lossy", {draft: {"temperature": 1.25}}, player="block", draft=drafted(1.25)),
         Engine("block, is token", "block", "lossless", {"token": {}}, keep=ratio, replace=residual),
         Engine("carried, drafts at 1.25 T", "carried", "lossy", {draft: {"temperature": 1.25}}, player="carried", draft=drafted(1.25)),
-        Engine("rrs, drafts at 1.25 T", "rrs", "lossy", {draft: {"temperature": 1.25}, "flatter-drafts": {}},
-               player="siblings", draft=drafted(1.25)),
+        Engine("rrs, drafts at 1.25 T", "rrs", "lossy", {draft: {"factor": 1.25}}, player="siblings", draft=drafted(1.25)),
+        Engine("rrs, drafts of the top 4", "rrs", "lossy", {"draft-cut": {"top_k": 4}}, player="siblings",
+               draft=drafted(cuts={"top_k": 4})),
+        Engine("rrs, accepts 1.25 times", "rrs", "lossy", {"accepts-more": {"factor": 1.25}}, player="siblings", keep=over(0.8)),
         Engine("rrs, last draw from p", "rrs", "lossy", {"correction-from-p": {}}, player="siblings", replace=laws.from_p),
         Engine("rrs, each against p", "rrs", "lossy", {}, player="siblings", couple="truth-each"),
-        Engine("rrs-wo, drafts at 1.25 T", "rrs-wo", "lossy", {draft: {"temperature": 1.25}, "flatter-drafts": {}},
-               player="siblings", draft=drafted(1.25)),
+        Engine("rrs-wo, drafts at 1.25 T", "rrs-wo", "lossy", {draft: {"factor": 1.25}}, player="siblings", draft=drafted(1.25)),
         Engine("level-4, a draft of its own q", "level-4", "lossless", {"draft-of-its-own-row": {"factor": 1.25}}, player="siblings",
                draft=drafted(1.25), asked=drafted(1.25)),
     ]

@@ -213,6 +213,19 @@ def no_repeat(order):
     return moving(change)
 
 
+def pairs_banned(share):
+    """A share of all tokens never comes behind a token, which ones depends on that."""
+
+    def change(view):
+        if not view.past:
+            return view.law
+        never = numpy.random.default_rng([11, view.past[-1]]).random(len(view.logits)) < share
+        logits = numpy.where(never, -numpy.inf, view.logits)
+        return view.claim(logits) if numpy.isfinite(logits).any() else view.law
+
+    return moving(change)
+
+
 @moving
 def row_before(view):
     return view.law if view.before is None else view.before

@@ -346,8 +346,12 @@ class Play:
             x = self.numbers.draw(law, "id")
             drafts.append(x)
             rule += self.nats(law[x], asked[x])
-            if y is None and self.numbers.one() < min(1.0, left[x] / asked[x]):
-                y = x
+            if y is None:
+                own = min(1.0, left[x] / asked[x])
+                chance = min(1.0, self.engine.keep(left, asked)[x]) if self.engine.keep else own
+                if self.numbers.one() < chance:
+                    y = x
+                rule += self.nats(chance, own) if y == x else self.nats(1 - chance, 1 - own)
             if y is None:
                 left = p if self.engine.couple == "truth-each" else residual(left, asked, x)
             if distinct:

@@ -857,6 +857,10 @@ fn wrong_in_one_way(how: &str, rows: usize) -> Log {
         } else if let Some(size) = size("top-k ") {
             let above = |token: usize| p.iter().filter(|x| **x > p[token]).count() as f64;
             p = kept(&p, &|token| above(token) < size);
+        } else if how == "pairs" {
+            let before = output.last().copied().unwrap_or_default() as usize;
+            let number = |token: usize| (12 * before + token).wrapping_mul(40_503) >> 4;
+            p = kept(&p, &|token| number(token) % 10 > 2);
         }
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x /= sum);
@@ -909,6 +913,7 @@ fn sizes_are_those_of_what_is_wrong() {
     }
     assert_eq!(cause("bonus", "bonus-from-q")["weight"], 0.0);
     cause("likeliest", "correction-likeliest");
+    assert!(cause("pairs", "pair-bias")["times"].as_f64().unwrap() > 1.2);
     let within = |fit: &serde_json::Map<String, serde_json::Value>, name: &str, truth: f64| {
         let [low, high] = [0, 1].map(|end| fit[&format!("{name}_range")][end].as_f64().unwrap());
         assert!(low <= truth && truth <= high && high < 2.0 * low, "{fit:?}");

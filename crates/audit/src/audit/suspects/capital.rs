@@ -31,6 +31,8 @@ pub(crate) struct Won {
     /// Of the rule and of outputs: the sums of r l and r l^2 over steps, l = ln r - ln(1 + price):
     /// the growth of capital if the suspect were true, and its square, weighed back from the claim.
     pub growth: [[f64; 2]; 2],
+    /// Of the rule and of outputs: what noise was paid, in nats.
+    pub paid: [f64; 2],
     /// Of the rule: steps that it says something of, and the sums of r and r^2 there. What they lack
     /// to 1 on average, the suspect gives to what the claim excludes.
     pub mass: [f64; 3],
@@ -115,15 +117,27 @@ impl Won {
         let logs = self.rule.iter_mut().chain(&mut self.output);
         let logs = logs.chain(self.parts.iter_mut().flatten());
         let logs = logs.chain(self.growth.iter_mut().flatten());
+        let logs = logs.chain(&mut self.paid);
         logs.chain(&mut self.mass).chain(&mut self.apart)
+    }
+
+    fn is_of_the_rule(&self) -> bool {
+        self.rule.iter().any(|log| *log != 0.0)
     }
 
     /// Returns the sums of the rule, or of outputs where the rule says nothing.
     pub(crate) fn logs(&self) -> &Logs {
-        match self.rule.iter().any(|log| *log != 0.0) {
+        match self.is_of_the_rule() {
             true => &self.rule,
             false => &self.output,
         }
+    }
+
+    /// Returns a log of [`Won::logs`] as if nothing were paid for noise, or a little less: what is paid for a
+    /// share of steps is at least that share of what is paid for all. Shares are compared by it.
+    pub(crate) fn unpaid(&self, (log, share): (f64, f64)) -> f64 {
+        let [rule, output] = self.paid;
+        log + share * if self.is_of_the_rule() { rule } else { output }
     }
 
     /// One step. Returns the log of the rule's capital at the whole share.
@@ -149,6 +163,7 @@ impl Won {
             }
             let ratio: f64 = told.rule.iter().map(|one| one.ratio).product();
             let paid: f64 = told.rule.iter().map(|one| 1.0 + one.price).product();
+            self.paid[0] += paid.ln();
             whole = grow(&mut self.growth[0], ratio, paid);
             if ratio < 1e20 {
                 for (sum, more) in self.mass.iter_mut().zip([1.0, ratio, ratio * ratio]) {
@@ -162,6 +177,7 @@ impl Won {
                 owe(&mut self.output[slot], &mut owed.output[slot], grown);
             }
             let Factor { ratio, price } = told.output;
+            self.paid[1] += price.ln_1p();
             grow(&mut self.growth[1], ratio, 1.0 + price);
             if ratio < 1e20 {
                 self.apart[0] += 0.5 * (ratio - 1.0).abs();

@@ -150,6 +150,7 @@ const MIN_P: [f64; 10] = [0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0
 const FLOOR: [f64; 4] = [1e-2, 3e-3, 1e-3, 1e-4];
 const MIXED: [f64; 8] = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 const PENALTY: [f64; 6] = [0.1, 0.3, 0.5, 1.0, 1.5, 2.0];
+const AGAIN: [f64; 6] = [0.3, 0.6, 1.2, 1.5, 2.0, 4.0];
 const REPETITION: [f64; 6] = [1.05, 1.1, 1.2, 1.3, 1.5, 2.0];
 const OVER: [f64; 12] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];
 
@@ -245,9 +246,22 @@ impl Families {
             return all;
         }
         if siblings {
-            for bug in bugs_of(rule).filter(|bug| !is_of_p(bug)) {
-                all.add(named(bug.name), [Law::Engine(bug)]);
+            let sizes = draws_one_by_one(rule);
+            if sizes {
+                let factors = FACTORS.into_iter().skip(1).map(Change::Temperature);
+                all.add("draft-temperature", factors.map(Law::Draft));
+                all.cuts("draft-cut", false, Law::Draft);
             }
+            for bug in bugs_of(rule).filter(|bug| !is_of_p(bug)) {
+                let name = named(bug.name);
+                let is_sized = sizes && matches!(name, "draft-temperature" | "draft-cut");
+                if !is_sized && name != "lenient-acceptance" {
+                    all.add(name, [Law::Engine(bug)]);
+                }
+            }
+            let keeps = |over| Law::Decide(Keep::Over(over), Correct::Claimed);
+            all.add("accepts-more", [0.6, 0.8, 0.9].map(keeps));
+            all.add("accepts-less", [1.25, 2.0].map(keeps));
             if rule.drafts() == Drafts::Any {
                 all.add("target-draw-for-each-draft", [Law::DrawForEach]);
             } else if let Drafts::Drawn(_) = rule.drafts() {
@@ -295,7 +309,7 @@ impl Families {
         if !of_drafts {
             let law = |change| Law::Target(change, Place::Everywhere);
             all.cuts("target-cut", true, law);
-        } else if rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT) {
+        } else if draws_one_by_one(rule) {
             all.cuts("draft-cut", true, Law::Draft);
         }
         all
@@ -342,6 +356,7 @@ impl Families {
         let repetition = REPETITION.map(Change::Repetition).map(law);
         self.add("repetition-penalty", repetition);
         self.add("no-repeat", [1, 2, 3].map(Change::NoRepeat).map(law));
+        self.add("pair-bias", AGAIN.map(Change::Again).map(law));
         self.add("rows-off-by-one-place", [law(Change::Before)]);
         self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
         self.add("token-banned", [3.0, 8.0].map(Change::Unseen).map(law));
@@ -453,6 +468,15 @@ impl Families {
     }
 }
 
+/// Tells whether the next draft is one of q's tokens, but for those that may not come again.
+pub(crate) fn draws_one_by_one(rule: Rule) -> bool {
+    let laws = [
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::WITHOUT_REPLACEMENT,
+    ];
+    matches!(rule.drafts(), Drafts::Drawn(law) if laws.contains(&law))
+}
+
 /// Tells whether shared numbers are suspected where this rule is named.
 pub(crate) fn shares_numbers(rule: Rule) -> bool {
     rule.drafts() != Drafts::Likeliest && rule != Rule::CARRIED
@@ -465,7 +489,6 @@ fn named(bug: &'static str) -> &'static str {
         "top-50-drafts" | "top-10-drafts" | "nucleus-drafts" => "draft-cut",
         "argmax-drafts" => "draft-likeliest",
         "sampled-drafts" => "draft-sampled",
-        "lenient-acceptance" => "accepts-more",
         "greedy-acceptance" => "accepts-the-likeliest",
         "residual-never-taken" => "residual-not-updated",
         "rejection-sampling" => "token",
@@ -543,7 +566,9 @@ impl Law {
             Self::Draft(change) | Self::OtherDraft(change) | Self::Tested(change) => {
                 change.put(&mut put);
             }
-            Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
+            Self::Decide(Keep::Over(over), Correct::Claimed) => {
+                put("factor", json!((1e4 / over).round() / 1e4));
+            }
             Self::Number(reused, sorted) => {
                 let order = if sorted { "by falling mass" } else { "by id" };
                 put("order", json!(order));
@@ -893,6 +918,7 @@ impl Change {
             Self::Presence { b, .. } | Self::Frequency { b, .. } => put("penalty", json!(b)),
             Self::Repetition(r) | Self::Lag { b: r, .. } => put("penalty", json!(r)),
             Self::NoRepeat(n) => put("tokens", json!(n)),
+            Self::Again(times) => put("times", json!(times)),
             Self::Uncut(which) => {
                 let cut = CUTS.get(usize::from(which)).copied();
                 put("cut", json!(cut.unwrap_or("all")));
@@ -922,6 +948,7 @@ impl Change {
             Self::Repetition(r) => format!("a repetition penalty of {}", short(r)),
             Self::NoRepeat(1) => "the token before never comes again".to_owned(),
             Self::NoRepeat(n) => format!("no {n} tokens that came before come again in a row"),
+            Self::Again(times) => format!("pairs of tokens that came before come again {} times as often against others", short(times)),
             Self::Lag { b, counts, ever } => format!("a {} penalty of {} {}", if counts { "frequency" } else { "presence" }, short(b), if ever { "never counts drafts that were kept" } else { "counts the tokens of a round late" }),
             Self::Unseen(_) => "some tokens never come".to_owned(),
             Self::Before => format!("{row} is that of the place before"),
@@ -954,6 +981,9 @@ impl Change {
                 "set penalties to none, or log rows behind them"
             }
             Self::NoRepeat(_) => "set no_repeat_ngram_size to 0, or log rows behind it",
+            Self::Again(_) => {
+                "look for bans, biases or penalties that depend on the token before (bad words of several tokens, DRY)"
+            }
             Self::Lag { .. } => "count each accepted token before the next position is verified",
             Self::Before => {
                 "move rows by one place: the row of a position is computed from the tokens before it"

@@ -26,8 +26,8 @@ pub(crate) enum Change {
         at: u8,
         factor: f64,
     },
-    /// Tokens that came out in the window before are divided by e^b (frequency: as often as they
-    /// came).
+    /// Tokens that came out in the window before have b less on their logits, before the temperature
+    /// (frequency: as often as they came).
     Presence {
         b: f64,
         window: usize,
@@ -40,6 +40,8 @@ pub(crate) enum Change {
     Repetition(f64),
     /// What would repeat so many tokens is never drawn.
     NoRepeat(usize),
+    /// Tokens that came before behind the token before come so many times as often there.
+    Again(f64),
     /// Penalties that the row has and the engine does not: of the tokens of this round so far, or of
     /// every draft that was ever kept.
     Lag {

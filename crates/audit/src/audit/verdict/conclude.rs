@@ -46,6 +46,8 @@ pub(crate) struct Candidate {
     pub share: f64,
     /// ln of its likelihood over the claim's.
     pub log: f64,
+    /// The same without what is paid for noise.
+    pub unpaid: f64,
     fit: Map<String, Value>,
     words: String,
     cure: String,
@@ -200,8 +202,9 @@ impl<'a> Weighed<'a> {
             let law = suspect.law;
             let (most, its_share) = best(logs);
             // All steps, if a share of them is not better by far.
-            let simple = (logs[0] > most - NAMED && its_share < 1.0).then_some((logs[0], 1.0));
-            for (log, share) in simple.into_iter().chain([(most, its_share)]) {
+            let [whole, strongest] = [(logs[0], 1.0), (most, its_share)];
+            let is_simple = won.unpaid(whole) > won.unpaid(strongest) - NAMED && its_share < 1.0;
+            for (log, share) in is_simple.then_some(whole).into_iter().chain([strongest]) {
                 let mut fit = law.fit();
                 let mut words = law.words();
                 if share < 1.0 {
@@ -228,6 +231,7 @@ impl<'a> Weighed<'a> {
                     law: Some(law),
                     share,
                     log,
+                    unpaid: won.unpaid((log, share)),
                     fit,
                     words,
                     cure: cure.to_owned(),
@@ -260,7 +264,9 @@ impl<'a> Weighed<'a> {
             match strongest.iter_mut().find(|own| own.name == one.name) {
                 None => strongest.push(one),
                 // Of one name all steps, if a share of them is not better by far.
-                Some(own) if own.share < 1.0 && one.share == 1.0 && one.log > own.log - NAMED => {
+                Some(own)
+                    if own.share < 1.0 && one.share == 1.0 && one.unpaid > own.unpaid - NAMED =>
+                {
                     *own = Candidate {
                         log: own.log,
                         ..one
@@ -615,7 +621,41 @@ impl<'a> Weighed<'a> {
         }
         let open = all.iter().filter(|one| one.tv >= exclude && !one.found);
         let wanted = open.map(|one| one.tokens.unwrap_or(0)).max();
+        let enough = Some(self.learns(exclude)).filter(|enough| *enough > have);
+        let wanted = wanted.max(enough);
         (listed, wanted.map(|tokens| tokens.saturating_sub(have)))
+    }
+
+    /// Returns how many tokens show that some are never drawn, of a share e of what should come, if nobody knows
+    /// which: a token earns -ln(1 - e), and to learn a law of k tokens costs k/2 ln N ([Krichevsky and
+    /// Trofimov 1981](https://doi.org/10.1109/TIT.1981.1056331)). k is e^H, of the mean entropy of rows.
+    fn learns(&self, exclude: f64) -> u64 {
+        let entropy: f64 = self.found.surprises.iter().map(|one| one.entropy).sum();
+        let choices = (entropy / self.looked()).exp();
+        let earned = -(-exclude.min(0.999)).ln_1p();
+        let mut tokens = 1.0f64;
+        // The sum grows slower than its argument: it is the least from below.
+        for _ in 0..64 {
+            tokens = ((0.5 * choices * tokens.ln() + self.needed()) / earned).max(1.0);
+        }
+        tokens.ceil() as u64
+    }
+
+    /// Returns the law of a candidate's name that fits best at all steps, where the candidate is one at some.
+    pub(crate) fn whole(&self, one: &Candidate) -> Option<Candidate> {
+        one.law
+            .filter(|law| one.share < 1.0 && !law.around().is_empty())?;
+        let names = &self.found.families.names;
+        let own = self.suspects();
+        let own = own.filter(|(suspect, _)| names.get(suspect.family) == Some(&one.name));
+        let (suspect, won) = own.max_by(|a, b| a.1.logs()[0].total_cmp(&b.1.logs()[0]))?;
+        Some(Candidate {
+            law: Some(suspect.law),
+            share: 1.0,
+            fit: suspect.law.fit(),
+            tv: one.tv.map(|_| won.apart[1] / self.looked()),
+            ..one.clone()
+        })
     }
 
     /// The share of drafts that were kept.
@@ -698,6 +738,7 @@ impl Candidate {
             law: None,
             share: 1.0,
             log,
+            unpaid: log,
             fit: Map::new(),
             words,
             cure,

@@ -415,9 +415,16 @@ fn sized(
     margin: f64,
 ) -> Result<Cause, AuditError> {
     let mut cause = weighed.cause(one, margin);
-    let around = one.law.map(Law::around).unwrap_or_default();
-    if around.len() > 1 {
-        fit_among(&around, one, &mut cause, opened, settings)?;
+    // A size between those of the grid, at all steps, is simpler than one of them at some.
+    let whole = weighed.whole(one);
+    let whole = whole.as_ref().map(|own| (own, one.unpaid - NAMED));
+    for (own, least) in whole.into_iter().chain([(one, f64::NEG_INFINITY)]) {
+        let around = own.law.map(Law::around).unwrap_or_default();
+        let mut its = weighed.cause(own, margin);
+        if around.len() > 1 && fit_among(&around, own, &mut its, opened, settings)? > least {
+            cause = its;
+            break;
+        }
     }
     let factor = cause.fit.get("factor").and_then(serde_json::Value::as_f64);
     if let (Some(factor), "temperature") = (factor, cause.name.as_str()) {
@@ -449,20 +456,21 @@ fn is_off_the_grid(cause: &Cause) -> bool {
     cause.name == "temperature" && factor.is_some_and(|factor| factor > HOTTEST)
 }
 
-/// The best of sizes around a cause's own, and all that fit nearly as well.
+/// The best of sizes around a cause's own, and all that fit nearly as well. Returns the best one's logarithm
+/// without what noise was paid.
 fn fit_among(
     around: &[Law],
     one: &Candidate,
     cause: &mut Cause,
     opened: &Opened<'_>,
     settings: &Settings,
-) -> Result<(), AuditError> {
+) -> Result<f64, AuditError> {
     let families = Families::only(one.name, around.to_vec());
     let found = Asked::new(opened, settings, families).found(&|_| {})?;
     let logs = found.tally.won.iter().map(|won| {
         let mut own = won.logs().iter().zip(SHARES);
         let own = own.find(|(_, (share, _))| *share == one.share);
-        own.map_or(f64::NEG_INFINITY, |(log, _)| *log)
+        own.map_or(f64::NEG_INFINITY, |(log, _)| won.unpaid((*log, one.share)))
     });
     let logs: Vec<f64> = logs.collect();
     let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -472,7 +480,9 @@ fn fit_among(
     let fits = sized().filter(|(_, log)| **log >= mean - 20f64.ln());
     let fits: Vec<_> = fits.map(|(law, _)| law.fit()).collect();
     let best = sized().find(|(_, log)| **log == most && most.is_finite());
-    let Some((law, _)) = best else { return Ok(()) };
+    let Some((law, _)) = best else {
+        return Ok(f64::NEG_INFINITY);
+    };
     let share = std::mem::replace(&mut cause.fit, law.fit()).remove("share");
     cause.words = law.words();
     for (name, value) in law.fit() {
@@ -490,7 +500,7 @@ fn fit_among(
         cause.words = format!("{}, at about {share} of the steps", cause.words);
         cause.fit.insert("share".to_owned(), share);
     }
-    Ok(())
+    Ok(most)
 }
 
 /// Returns by how much the share of drafts kept has grown, if that is so many times as often.

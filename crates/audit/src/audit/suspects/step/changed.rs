@@ -136,6 +136,7 @@ impl<'a> Here<'a> {
                     _ => 2,
                 };
                 let seen = self.past.seen.get(which)?;
+                let b = b / self.claimed.temperature;
                 let factor = |count: u32| match counts {
                     true => (-b * f64::from(count)).exp(),
                     false => (-b).exp(),
@@ -159,7 +160,13 @@ impl<'a> Here<'a> {
                 let factors = banned.iter().map(|place| (*place, 0.0));
                 scaled(self.p.row, factors.collect())
             }
+            Change::Again(times) => {
+                let [_, again, _] = &self.past.banned;
+                let factors = again.iter().map(|place| (*place, times));
+                scaled(self.p.row, factors.collect())
+            }
             Change::Lag { b, counts, ever } => {
+                let b = b / self.claimed.temperature;
                 let factor = |count: u32, before: bool| match (counts, before) {
                     (true, _) => (b * f64::from(count)).exp(),
                     (false, false) => b.exp(),

@@ -2,10 +2,10 @@
 
 use super::changed::Prepared;
 use super::{Here, Several, Told};
-use crate::audit::model::engine::{Engine, Position, get};
+use crate::audit::model::engine::{Engine, Keeps, Position, engine, get};
 use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft, tested};
 use crate::audit::suspects::factor::Factor;
-use crate::audit::suspects::family::{Law, Place};
+use crate::audit::suspects::family::{Correct, Keep, Law, Place};
 use crate::audit::suspects::view::SHORT;
 use specgap_core::rule::Drafts;
 
@@ -72,9 +72,21 @@ impl<'a> Here<'a> {
         let Some(claim) = self.known.several.as_ref() else {
             return told;
         };
+        let price = 2.0 * self.known.width;
+        let of_drafts = |ratio: f64| Factor {
+            ratio,
+            price: if ratio == 1.0 { 0.0 } else { price },
+        };
+        if let Law::Draft(_) = law {
+            told.rule[0] = draft.map_or(Factor::ONE, |q| of_drafts(self.drawn_from(q, claim)));
+            return told;
+        }
         let size = self.p.row.len();
         let other = match law {
             Law::Engine(bug) => Some(self.several(&bug.engine, [None; 2])),
+            Law::Decide(Keep::Over(over), Correct::Claimed) => {
+                Some(self.several(&engine!(keeps: Keeps::Over(over)), [None; 2]))
+            }
             Law::OtherDraft(_) => {
                 draft.map(|q| self.several(&Engine::HONEST, [None, Some(&q.row.row(size))]))
             }
@@ -87,7 +99,6 @@ impl<'a> Here<'a> {
         let Some(other) = other else {
             return told;
         };
-        let price = 2.0 * self.known.width;
         if self.rule.drafts() != Drafts::Any {
             let mut ratio = 1.0;
             let laws = claim.drafts.iter().zip(&other.drafts).zip(self.drafts);
@@ -96,10 +107,7 @@ impl<'a> Here<'a> {
                     ratio *= Factor::of(get(other, draft), get(claim, draft), 0.0).ratio;
                 }
             }
-            told.rule[0] = Factor {
-                ratio,
-                price: if ratio == 1.0 { 0.0 } else { price },
-            };
+            told.rule[0] = of_drafts(ratio);
         }
         // What is below the least is rounding.
         let factor = |laws: [&[f64]; 2], place: usize, least: f64| {
@@ -114,6 +122,21 @@ impl<'a> Here<'a> {
             told.rule[2] = factor([&other.correction, &claim.correction], self.output, 0.0);
         }
         told
+    }
+
+    /// Returns how likely the drafts are if they are drawn from another row, over the claim.
+    fn drawn_from(&self, other: &Prepared<'_>, claim: &Several) -> f64 {
+        let once = self.rule.drafts().are_distinct();
+        let (mut ratio, mut left) = (1.0, 1.0f64);
+        for (law, &draft) in claim.drafts.iter().zip(self.drafts) {
+            let own = other.row.at(draft);
+            if let Some(law) = law {
+                let own = if left > 1e-12 { own / left } else { 0.0 };
+                ratio *= Factor::of(own, get(law, draft), 0.0).ratio;
+            }
+            left -= if once { own } else { 0.0 };
+        }
+        ratio
     }
 
     /// Each draft is held against a draw of its own from p, and the first draw comes out where none is hit.
