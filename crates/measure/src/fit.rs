@@ -129,7 +129,7 @@ impl Shares {
     /// Sum of min(p, q) over what both have.
     fn common(&self, other: &Self) -> f64 {
         match (self, other) {
-            (Self::Full(p), Self::Full(q)) => p.iter().zip(q).map(|(p, q)| p.min(*q)).sum(),
+            (Self::Full(p), Self::Full(q)) => specgap_row::common(p, q),
             (Self::Listed(p), Self::Listed(q)) => {
                 let at = |id: &u32| q.binary_search_by_key(id, |one| one.0).ok();
                 let of = |(id, p): &(u32, f64)| Some(p.min(q.get(at(id)?)?.1));
@@ -144,10 +144,7 @@ impl Shares {
     /// The mass on tokens that a draft can draw.
     fn covered_by(&self, draft: &Self) -> f64 {
         match (self, draft) {
-            (Self::Full(p), Self::Full(q)) => {
-                let drawn = p.iter().zip(q).filter(|(_, q)| **q > 0.0);
-                drawn.map(|(p, _)| p).sum()
-            }
+            (Self::Full(p), Self::Full(q)) => specgap_row::covered(p, q),
             // What a list leaves out may be drawn.
             _ => 1.0,
         }

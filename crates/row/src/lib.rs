@@ -37,7 +37,7 @@ pub use cut::{
 pub use draft_rank::Ranks;
 pub use hits::{independent_hits, sums_of_misses};
 pub use memo::Memo;
-pub use overlap::residual_error;
+pub use overlap::{common, covered, residual_error};
 pub use rejections::RejectionBudget;
 pub use rejections::Rejections;
 pub use scan::is_doubtful;
