@@ -9,6 +9,7 @@
 use specgap_log::log::{Dtype, Log, Row, RowKind, UnlistedTokens};
 use specgap_number::distribution::{DistributionError, Softmax, compensated_sum};
 use specgap_row::Unlisted;
+use std::borrow::Cow;
 
 /// Whose row it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,9 +169,12 @@ impl Lists {
             RowKind::Probabilities => x.ln(),
             _ => x,
         };
-        let own: Vec<f64> = (entries.iter().filter(|x| !x.is_nan()))
-            .map(logarithm)
-            .collect();
+        let own: Cow<'_, [f64]> = match kind == RowKind::Probabilities || has_nan(entries) {
+            true => (entries.iter().filter(|x| !x.is_nan()).map(logarithm)).collect(),
+            false => entries.into(),
+        };
+        let both = entries.len() == own.len();
+        let top = self.top(model, own.len(), both);
         let known: Vec<Known> = match self.told[model as usize] {
             Told::AtTemperatures => (self.temperatures.iter().zip(rests))
                 .map(|(&temperature, &rest)| Known {
@@ -179,10 +183,10 @@ impl Lists {
                     error: 0.0,
                 })
                 .collect(),
-            Told::BySum => vec![self.by_sum(entries, kind, model)],
+            Told::BySum => {
+                return self.at(&own, &[self.by_sum(entries, kind, model)], top, temperature);
+            }
         };
-        let both = entries.len() == own.len();
-        let top = self.top(model, own.len(), both);
         self.at(&own, &known, top, temperature)
     }
 
@@ -190,19 +194,21 @@ impl Lists {
     /// each: what they lack is known to within the sum of these roundings.
     fn by_sum(&self, entries: &[f64], kind: RowKind, model: Model) -> Known {
         let own = entries.iter().copied().filter(|x| !x.is_nan());
-        let masses: Vec<f64> = match kind {
-            RowKind::Probabilities => own.collect(),
-            _ => own.map(f64::exp).collect(),
-        };
+        let masses = own.map(|x| match kind {
+            RowKind::Probabilities => x,
+            _ => x.exp(),
+        });
         let [relative, absolute] = self.dtypes[model as usize].rounding();
-        let rounding = |&p: &f64| match p > 0.0 {
+        let rounding = |p: f64| match p > 0.0 {
             true => p * relative * (4.0 - p.ln()) + absolute,
             false => absolute,
         };
+        let mut error = 0.0;
+        let sum = compensated_sum(masses.inspect(|&p| error += rounding(p)));
         Known {
             temperature: self.applied,
-            rest: (1.0 - compensated_sum(masses.iter().copied())).max(0.0),
-            error: masses.iter().map(rounding).sum(),
+            rest: (1.0 - sum).max(0.0),
+            error,
         }
     }
 
@@ -284,8 +290,8 @@ fn weight(limit: Option<f64>, over: f64) -> f64 {
 
 /// The k-th largest entry; the least of fewer. `None` for k = 0.
 fn largest(row: &[f64], k: usize) -> Option<f64> {
-    let mut row = row.to_vec();
     let last = k.min(row.len()).checked_sub(1)?;
+    let mut row = row.to_vec();
     let (_, value, _) = row.select_nth_unstable_by(last, |a, b| b.total_cmp(a));
     Some(*value)
 }

@@ -113,6 +113,9 @@ impl Row {
     pub(super) fn join_lists(&mut self, absent: [f64; 2]) {
         let [of_target, of_draft] = &self.own_ids;
         self.token_ids.clone_from(of_target);
+        if of_draft == of_target {
+            return;
+        }
         self.sorted.clone_from(of_target);
         self.sorted.sort_unstable();
         let alone = |id: &u32| self.sorted.binary_search(id).is_err();

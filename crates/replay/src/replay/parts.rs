@@ -13,6 +13,9 @@ use specgap_measure::Part;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Positions that are read before they are handed over.
+const POSITIONS: usize = 16_384;
+
 /// What parts have read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Kept {
@@ -65,7 +68,7 @@ impl Parts {
         match self {
             Self::Whole => {
                 // So many that every core has its share, and few beside a long text.
-                for spans in log.spans(size).chunks(1024) {
+                for spans in log.spans(size).chunks((POSITIONS / size).max(1)) {
                     for span in side_by_side::each_or_stop(spans, &work)? {
                         visit(span)?;
                     }

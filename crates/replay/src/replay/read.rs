@@ -14,8 +14,9 @@ use specgap_sampling::{Cuts, Lists, Model};
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
-/// Positions that one task takes.
+/// Positions that one task takes: of rows, and of lists that are this much shorter as many more.
 const SPAN: usize = 16;
+const LISTED: usize = 256;
 
 /// A text from its first token on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -141,7 +142,7 @@ impl Texts {
     /// position where there is one, and says what to do.
     ///
     /// # Complexity
-    /// O(N V) time; memory grows by 100 bytes a position.
+    /// O(N V) time; memory grows by some 240 bytes a position.
     pub fn read(
         logs: &[Log],
         temperature: Option<f64>,
@@ -240,7 +241,8 @@ impl Texts {
                     progress(span.positions().len());
                     result
                 };
-                parts.each(number, log, SPAN, work, visit)
+                let shorter = (LISTED / log.listed().max(1)).clamp(1, SPAN);
+                parts.each(number, log, SPAN * shorter, work, visit)
             };
             all.add(log, question, rollouts.as_ref(), &reading)?;
             all.logs += 1;
