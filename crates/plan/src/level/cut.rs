@@ -1,6 +1,7 @@
 //! Rows that list only some tokens: what stratified drafts accept under every completion.
 
 use super::interiors::{Falling, Interiors};
+use super::passes::Levels;
 use super::rates::LevelRates;
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
@@ -96,7 +97,7 @@ pub fn listed_rates(
     let surest = strata.certain().iter().map(|&x| 1.0 / q[x as usize]);
     let scale = surest.fold(strata.scale(), f64::max).min(f64::MAX);
     let all = Interiors::of(&Falling::of((&p, &q)), strata);
-    let least = LevelRates::of_best(&all, straddle).optimum;
+    let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));
     let more = (compensated_sum(kept) + beyond(scale))

@@ -27,7 +27,8 @@ pub enum Levels<'a> {
     /// none is `rrs`.
     Fixed(&'a [f64]),
     /// A step below the largest ratio that is left, until alpha\* is enclosed: the rule
-    /// `level`.
+    /// `level`. Of independent strata a token over a cut is two, and passes at fixed levels may accept
+    /// more: [`Self::FOUR`] and [`Self::ONE`] stand in where they do.
     Adaptive {
         /// Width of the enclosure that is wanted.
         width: f64,
@@ -368,22 +369,7 @@ impl LevelRates {
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
     }
-
-    /// Those of adaptive passes, alpha\* from what the best of the known rules accepts: a token over
-    /// a cut of independent strata is two, and passes at fixed levels may accept more.
-    pub fn of_best(all: &Interiors, straddle: Straddle) -> Self {
-        let mut rates = Self::of_interiors(all, straddle, Levels::ADAPTIVE);
-        if straddle == Straddle::Independent && rates.optimum.width() > WIDE {
-            for levels in [Levels::FOUR, Levels::ONE] {
-                rates.raise(&Self::of_interiors(all, straddle, levels).acceptance);
-            }
-        }
-        rates
-    }
 }
-
-/// Adaptive passes of strata without tokens over cuts leave less than this open.
-const WIDE: f64 = 1e-9;
 
 fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
     // A step multiplies a mass and both messages of its stratum; messages are made of n
@@ -396,6 +382,8 @@ fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
     )
 }
 
+/// The passes at these levels. What adaptive ones accept of independent strata is never below what
+/// `level-4` and `rrs` do, as these are tried too: the same passes, so that the numbers are theirs.
 fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>) -> Found {
     let of = |best: Trace| {
         let tally = best.tally(all, links);
@@ -431,7 +419,12 @@ fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>
                     None => next,
                 };
                 if better.rates.optimum.width() <= width || spent >= passes {
-                    return better;
+                    let fixed: &[Levels<'_>] = match straddle {
+                        Straddle::Independent => &[Levels::FOUR, Levels::ONE],
+                        Straddle::Once => &[],
+                    };
+                    let fixed = fixed.iter().map(|&one| found(all, links, straddle, one));
+                    return fixed.fold(better, Found::better);
                 }
                 best = Some(better);
                 part *= FINER;

@@ -130,35 +130,27 @@ const ALL: [usize; KINDS] = [0, 1, 2, 3, 4, 5, 6];
 const PLAIN: [usize; 3] = [0, 2, 5];
 const BOTH: [Straddle; 2] = [Straddle::Once, Straddle::Independent];
 
-/// alpha* is never below what a known rule accepts, nor above what a set lets be.
+/// Of independent strata a token over a cut is two, and falling levels alone accept less than fixed ones
+/// in about one case of 60: there those are taken. In the last case falling levels accept .845.
 #[test]
-fn the_lower_end_is_of_the_best_rule() {
-    let mut raised = 0;
+fn adaptive_passes_accept_no_less_than_fixed_ones() {
     let (target, draft) = rows(&[0.0, 0.125, 0.5, 0.375], &[0.4, 0.2, 0.2, 0.2]);
     let known = Case {
         target,
         draft,
         drafts: 2,
     };
-    for case in cases(300, 3, &ALL).into_iter().chain([known]) {
-        let (p, q) = (&case.target, &case.draft);
-        let rows = (p.probabilities(), q.probabilities());
-        let all = Interiors::of(&Falling::of(rows), Strata::of(q, case.drafts));
-        let straddle = Straddle::Independent;
-        let best = LevelRates::of_best(&all, straddle).optimum;
-        let of = |levels| LevelRates::of_interiors(&all, straddle, levels);
-        let [adaptive, four] = [Levels::ADAPTIVE, Levels::FOUR].map(of);
-        assert!(
-            best.lower() >= adaptive.optimum.lower() && best.upper() == adaptive.optimum.upper()
-        );
-        assert!(
-            best.lower() >= four.acceptance.lower() - 1e-9,
-            "{}",
-            case.told()
-        );
-        raised += usize::from(best.lower() > adaptive.optimum.lower() + 1e-6);
+    for case in cases(600, 3, &ALL).into_iter().chain([known]) {
+        let of = |levels| case.passes(Straddle::Independent, levels);
+        let [level, four, one] = [Levels::ADAPTIVE, Levels::FOUR, Levels::ONE].map(of);
+        let rate = level.acceptance_rate().value();
+        for fixed in [&four, &one] {
+            let other = fixed.acceptance_rate().value();
+            assert!(rate >= other, "{rate} {other} {}", case.told());
+        }
+        let best = level.optimal_acceptance_rate();
+        assert!(best.lower() <= rate && rate <= best.upper() + 1e-12);
     }
-    assert!(raised > 0, "{raised}");
 }
 
 #[test]

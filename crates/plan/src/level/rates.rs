@@ -29,16 +29,6 @@ impl LevelRates {
         let value = self.optimum.value().min(upper);
         self.optimum = Known::rate(value, self.acceptance.lower(), upper);
     }
-
-    /// Some rule accepts so much.
-    pub(super) fn raise(&mut self, accepted: &Known) {
-        let (lower, upper) = (
-            self.optimum.lower().max(accepted.lower()),
-            self.optimum.upper(),
-        );
-        let value = self.optimum.value().max(lower);
-        self.optimum = Known::rate(value, lower.min(upper), upper);
-    }
 }
 
 /// What all plans by level answer: the documentation of alpha\*, of the residual, and of which tokens

@@ -30,7 +30,9 @@ use std::time::Instant;
 /// (`docs/theory/level-rule.md`, Theorem L1). Of independent strata alpha\* in the limit where no
 /// token lies across a cut (Theorem L2); where tokens across cuts are drafted once, alpha\* as
 /// far as it was tried; of independent strata with tokens across cuts, which have a clock in
-/// each, it may stay below, by what the enclosure of alpha\* says. Of independent rows, with one clock a
+/// each, it may stay below, by what the enclosure of alpha\* says, but never below `level-4` and `rrs`: it
+/// is the one of the three that accepts most at p and q, chosen before a draft is seen, and each is
+/// lossless. Of independent rows, with one clock a
 /// token, alpha\* up to .00003 in all that was tried. Algorithmic and membership acceptance are equal:
 /// nothing is left of p on tokens that may be drafted and refused.
 ///

@@ -97,6 +97,31 @@ fn passes_are_lossless_and_never_below_three_quarters_of_the_optimum() {
     );
 }
 
+/// Of these strata both rules of fixed levels accept 9/10 = alpha\*, by fractions over all tuples, and
+/// levels that fall by small steps alone .845: `level` is then one of the others, and lossless.
+#[test]
+fn level_of_independent_strata_is_never_below_fixed_levels() {
+    let row = |row: [u64; 4], total: u64| row.map(|x| ratio(&x.into(), &total.into())).to_vec();
+    let p = Target::from_rationals(row([0, 1, 4, 3], 8)).unwrap();
+    let q = Draft::from_rationals(row([2, 1, 1, 1], 5)).unwrap();
+    let law = Stratified::new(q, 2, Straddle::Independent);
+    let problem = Problem::new("apart", p, law).unwrap();
+    let alpha = ratio(&9u64.into(), &10u64.into());
+    assert_eq!(optimum(&problem), alpha);
+    for fixed in [Staged::four(&problem), Staged::one(&problem)] {
+        assert_eq!(summed(&fixed.unwrap(), &problem), alpha);
+    }
+    let level = Level::new(&problem).unwrap();
+    let rate = level.acceptance().membership;
+    assert!(rate.value() > 0.9 - 1e-12 && rate.lower() <= 0.9 && rate.upper() >= 0.9 - 1e-15);
+    let law = crate::verifier::output_law(&level, problem.scheme());
+    let off = crate::verifier::total_variation(&law, problem.target());
+    assert!(
+        off.value < 1e-15 && (law.membership - 0.9).abs() < 1e-15,
+        "{off:?}"
+    );
+}
+
 /// Theorem G holds of independent drafts, each of its own row: exact by fractions, over all tuples.
 #[test]
 fn passes_over_independent_rows_are_lossless_and_never_below_three_quarters() {
