@@ -94,6 +94,8 @@ pub struct Staged {
     problem: Problem,
     float: OnceLock<Form<f64>>,
     exact: OnceLock<Form<Rational>>,
+    /// Whether that is affordable: asked of every tuple.
+    is_exact: OnceLock<bool>,
 }
 
 /// Of i.i.d. drafts.
@@ -170,6 +172,7 @@ impl Staged {
             problem: problem.clone(),
             float: OnceLock::new(),
             exact: OnceLock::new(),
+            is_exact: OnceLock::new(),
         })
     }
 
@@ -224,7 +227,8 @@ impl Staged {
     }
 
     fn exact(&self) -> Option<&Form<Rational>> {
-        (self.exact_cost() <= EXACT_FORMULA_BITS).then(|| self.exactly())
+        let is_exact = || self.exact_cost() <= EXACT_FORMULA_BITS;
+        (self.is_exact.get_or_init(is_exact)).then(|| self.exactly())
     }
 
     fn exactly(&self) -> &Form<Rational> {
@@ -329,6 +333,16 @@ impl Verifier for Staged {
 
     fn has_rounded_parameter(&self) -> bool {
         self.is_iid()
+    }
+
+    fn steps_of_a_law(&self) -> [f64; 2] {
+        let Some(Form::Passes(passes)) = self.exact() else {
+            return [1.0; 2];
+        };
+        // Sums over tuples have the bits of all that is kept, which are many times those of p and q.
+        let (target, scheme) = (self.problem.target(), self.problem.scheme());
+        let own = scheme.exact_bits() + self.problem.drafts() as f64 * target.exact_bits() as f64;
+        [1.0 + passes.bits() / own, 1.0]
     }
 
     fn handles_all_tokens(&self) -> bool {

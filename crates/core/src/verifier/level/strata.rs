@@ -3,7 +3,10 @@
 use crate::scheme::Strata;
 use crate::verifier::ConditionalLaw;
 use crate::verifier::residual::keep;
-use specgap_number::distribution::token_id;
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::One;
+use specgap_number::distribution::{Rational, token_id};
 use specgap_number::number::{Number, normalised};
 use std::sync::Arc;
 
@@ -28,6 +31,17 @@ pub(super) struct Passes<M> {
     pub(super) rejected: M,
     /// P(the draft of this stratum is this token, and accepted), in the order of `tokens`.
     emitted: Vec<Vec<M>>,
+}
+
+impl Passes<Rational> {
+    /// Bits of the common denominator of what is kept, over all turns: of a sum over tuples.
+    pub(super) fn bits(&self) -> f64 {
+        let turns = self.turns.iter().map(|(_, kept)| {
+            let common = |all: BigInt, one: &Rational| all.lcm(one.denom());
+            kept.iter().fold(BigInt::one(), common).bits()
+        });
+        turns.sum::<u64>() as f64
+    }
 }
 
 impl<M: Number> Passes<M> {
