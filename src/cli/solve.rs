@@ -81,7 +81,14 @@ impl ProblemCommand for Solve<'_> {
     fn keep(&mut self, problem: &Problem, solution: &mut Solution) -> Result<(), CliError> {
         match (self.certificates, solution.proof.plan.take()) {
             (Some(folder), Some(plan)) => write_certificate(folder, problem, solution, &plan),
-            _ => Ok(()),
+            (Some(_), None) => {
+                no_certificate(
+                    solution,
+                    "the flow that would be its plan is skipped; the report says why",
+                );
+                Ok(())
+            }
+            (None, _) => Ok(()),
         }
     }
 }
@@ -121,9 +128,13 @@ fn write_certificate(
         Ok(certificate) => write_whole(&path, &json_file(&certificate)?),
         // Rounded plans prove an enclosure and are not written.
         Err(reason) => {
-            let name = visible(solution.problem.clone());
-            colour::note(&format!("{name}: no certificate written: {reason}"));
+            no_certificate(solution, &reason.to_string());
             Ok(())
         }
     }
+}
+
+fn no_certificate(solution: &Solution, reason: &str) {
+    let name = visible(solution.problem.clone());
+    colour::note(&format!("{name}: no certificate written: {reason}"));
 }

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::enclosure::enclose;
-use super::method::{LEVEL_WIDTH, LONGEST_FLOW_OF_STRATA, Limits, Method, MethodRun, count};
+use super::method::{LONGEST_FLOW_OF_STRATA, Limits, Method, MethodRun, NARROW, count};
 use specgap_core::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
 };
@@ -22,7 +22,7 @@ pub(super) fn level_first(problem: &Problem, limits: &Limits) -> Option<MethodRu
 pub(super) fn level_instead(problem: &Problem, limits: &Limits) -> Option<Known> {
     let rate = level_first(problem, limits)?.rate()?.clone();
     let no_flow_ends = set_entries(problem) > LONGEST_FLOW_OF_STRATA;
-    (rate.width() <= LEVEL_WIDTH || no_flow_ends).then_some(rate)
+    (rate.width() <= NARROW || no_flow_ends).then_some(rate)
 }
 
 pub(super) fn is_stratified(problem: &Problem) -> bool {
@@ -34,11 +34,12 @@ fn set_entries(problem: &Problem) -> f64 {
     problem.scheme().set_count() * problem.drafts() as f64
 }
 
-/// Says why a problem is too large for the flow, if it is, or for one beside the level rule.
-pub(super) fn flow_obstacle(
+/// Says why a problem is too large for the flow, if it is, or for one beside another method that tells
+/// alpha\* as narrowly.
+pub(super) fn flow_obstacle<'a>(
     problem: &Problem,
     limits: &Limits,
-    level: Option<&MethodRun>,
+    mut others: impl Iterator<Item = &'a MethodRun>,
 ) -> Option<String> {
     let scheme = problem.scheme();
     let entries = set_entries(problem);
@@ -60,14 +61,23 @@ pub(super) fn flow_obstacle(
             limits.law_operations
         ));
     }
-    let width = level?.rate()?.width();
-    (width <= LEVEL_WIDTH).then(|| {
-        format!(
-            "{} set entries exceed the limit of {} where level-rule encloses alpha* as narrowly \
-             as {LEVEL_WIDTH:e}; here its width is {width:.1e}",
-            count(entries),
-            limits.flow_entries_beside_level
-        )
+    let limit = match is_stratified(problem) {
+        true => limits.flow_entries_beside_level,
+        false => limits.flow_entries_beside_theorem,
+    };
+    if entries <= limit {
+        return None;
+    }
+    others.find_map(|run| {
+        let width = run.rate()?.width();
+        (width <= NARROW).then(|| {
+            format!(
+                "{} set entries exceed the limit of {limit} where {} encloses alpha* as narrowly \
+                 as {NARROW:e}; here its width is {width:.1e}",
+                count(entries),
+                run.name()
+            )
+        })
     })
 }
 

@@ -17,8 +17,10 @@ pub struct Limits {
     pub minilp_variables: f64,
     /// Entries of the merged sets for the maximum flow.
     pub flow_entries: f64,
-    /// The same where the level rule encloses alpha\* within 1e-9.
+    /// The same where the level rule encloses alpha\* of strata within 1e-9.
     pub flow_entries_beside_level: f64,
+    /// The same where a formula, the ratio scan or linear thresholds tell alpha\* within 1e-9.
+    pub flow_entries_beside_theorem: f64,
     /// Operations for the law of the merged sets, and for checking it.
     pub law_operations: f64,
     /// Vocabulary for the submodular minimiser.
@@ -34,6 +36,7 @@ impl Default for Limits {
             minilp_variables: 2_500.0,
             flow_entries: 4.0e7,
             flow_entries_beside_level: flow::LARGEST_PLAN_OF_STRATA,
+            flow_entries_beside_theorem: flow::LARGEST_PLAN,
             law_operations: 4.0e9,
             submodular_vocab: 64,
             coupling_entries: 20_000.0,
@@ -44,8 +47,8 @@ impl Default for Limits {
 /// Entries of merged sets from which on a maximum flow of strata does not end.
 pub(super) const LONGEST_FLOW_OF_STRATA: f64 = 1e5;
 
-/// How narrow an enclosure by the level rule is that stands for a long maximum flow.
-pub(super) const LEVEL_WIDTH: f64 = 1e-9;
+/// How narrow an enclosure is that stands for a long maximum flow.
+pub(super) const NARROW: f64 = 1e-9;
 
 named! {
     /// The methods by their names in reports.

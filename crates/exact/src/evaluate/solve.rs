@@ -108,7 +108,8 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let mut proved: Option<(Certified<Known>, Proof)> = None;
     let mut instance = None;
     let early = level_first(problem, limits);
-    let obstacle = flow_obstacle(problem, limits, early.as_ref());
+    let theorems = [scan(problem), two_scores(problem), formula(problem)];
+    let obstacle = flow_obstacle(problem, limits, early.iter().chain(&theorems));
     if obstacle.is_none() {
         let started = Instant::now();
         let solved = flow::solve(problem);
@@ -145,9 +146,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     }
 
     methods.push(enumerate(problem, instance.as_ref()));
-    methods.push(scan(problem));
-    methods.push(two_scores(problem));
-    methods.push(formula(problem));
+    methods.extend(theorems);
     methods.push(minimise(problem, limits));
     let has_flow = proved.is_some();
     // Of drafts from several models nothing else may fit, and without a set nothing is known but 1.
@@ -301,7 +300,7 @@ fn sibling(problem: &Problem) -> Option<SiblingLaw> {
 mod tests {
     use super::*;
     use crate::evaluate::verify;
-    use specgap_core::scheme::{Product, Straddle, Stratified};
+    use specgap_core::scheme::{Product, Straddle, Stratified, WithReplacement};
     use specgap_core::verifier::VerifierName;
     use specgap_number::distribution::{Draft, Target};
 
@@ -393,6 +392,64 @@ mod tests {
         assert!(flow(&long).is_none() && flow(&short).is_some());
         let [long, short] = [long, short].map(|solution| solution.optimal_acceptance_rate);
         assert!(short.lower() <= long.value() && long.value() <= short.upper());
+    }
+
+    /// 1,500 tokens are 2e6 entries of sets, a flow of seconds, and 5,000 a minute; the scan takes
+    /// milliseconds. What is small is solved by both.
+    #[test]
+    fn long_flows_give_way_to_a_theorem() {
+        let of = |vocab: u16| {
+            let row = |step: u32| -> Vec<f64> {
+                let weight = |x: u16| f64::from(1 + u32::from(x) * step % 64);
+                let total: f64 = (0..vocab).map(weight).sum();
+                (0..vocab).map(|x| weight(x) / total).collect()
+            };
+            let law = WithReplacement::new(Draft::new(&row(5)).unwrap(), 2);
+            let target = Target::new(&row(3)).unwrap();
+            Problem::new("iid", target, law).unwrap()
+        };
+        let flow = |solution: &Solution| {
+            let mut methods = solution.methods.iter();
+            let run = methods.find(|run| run.method == Method::MaxFlow);
+            run.unwrap().outcome.reason().map(str::to_owned)
+        };
+        let large = solve(&of(1500), &Limits::default());
+        let reason = flow(&large).unwrap_or_default();
+        assert!(
+            reason.contains("the limit of 2000000 where ratio-scan"),
+            "{reason}"
+        );
+        assert!(large.is_ok() && large.optimal_acceptance_rate.rational().is_some());
+        let hasty = Limits {
+            flow_entries_beside_theorem: 0.0,
+            ..Limits::default()
+        };
+        let [both, alone] = [Limits::default(), hasty].map(|limits| solve(&of(40), &limits));
+        assert!(flow(&both).is_none() && flow(&alone).is_some());
+        let [both, alone] = [both, alone].map(|solution| solution.optimal_acceptance_rate);
+        assert!(both.rational().is_some() && both.rational() == alone.rational());
+    }
+
+    /// Of 20 tokens in each of three strata sums have thousands of bits, which p and q do not tell:
+    /// the rate is still a fraction, and the law is summed in `f64`. With 4 in each both are fractions.
+    #[test]
+    fn strata_are_summed_in_fractions_while_these_are_short() {
+        for (vocab, exact) in [(12u16, true), (60, false)] {
+            let row = |step: u16| {
+                let flat = (2f64.powi(20) / f64::from(vocab)).floor() - 30.0;
+                let weight = |x: u16| flat + f64::from(x * step % 61);
+                let row: Vec<f64> = (1..vocab).map(|x| weight(x) / 2f64.powi(20)).collect();
+                let rest = 1.0 - row.iter().sum::<f64>();
+                std::iter::once(rest).chain(row).collect::<Vec<f64>>()
+            };
+            let law = Stratified::new(Draft::new(&row(5)).unwrap(), 3, Straddle::Once);
+            let target = Target::new(&row(7)).unwrap();
+            let verified = verify(&Problem::new("strata", target, law).unwrap());
+            let four = verified.measured(VerifierName::LEVEL_4).unwrap();
+            assert!(four.is_ok() && four.membership.rational().is_some());
+            let variation = four.total_variation.as_ref().unwrap();
+            assert_eq!(variation.exact.is_some(), exact, "{vocab}");
+        }
     }
 
     /// Recursive rejection of 60 drafts over strata has 2^59 histories, which are not summed.
