@@ -126,7 +126,7 @@ pub(crate) fn limit(
         if let Some((_, known)) = limits.iter().find(|(known, _)| *known == straddle) {
             return known.clone();
         }
-        let rates = LevelRates::of_interiors(all, straddle, Levels::ADAPTIVE);
+        let rates = LevelRates::of_interiors(all, straddle, Levels::Best);
         limits.push((straddle, rates.clone()));
         rates
     })

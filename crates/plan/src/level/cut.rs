@@ -97,7 +97,7 @@ pub fn listed_rates(
     let surest = strata.certain().iter().map(|&x| 1.0 / q[x as usize]);
     let scale = surest.fold(strata.scale(), f64::max).min(f64::MAX);
     let all = Interiors::of(&Falling::of((&p, &q)), strata);
-    let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;
+    let least = LevelRates::of_interiors(&all, straddle, Levels::Best).optimum;
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));
     let more = (compensated_sum(kept) + beyond(scale))

@@ -356,7 +356,7 @@ impl<R: Deref<Target = OfferedRows>> Offers<R> {
     ) -> Offered {
         let levels = match levels {
             Levels::Fixed(levels) => levels,
-            Levels::Adaptive { .. } => &[],
+            Levels::Adaptive { .. } | Levels::Best => &[],
         };
         let mut asked = Vec::new();
         let all = self.survival();

@@ -26,15 +26,17 @@ pub enum Levels<'a> {
     /// These, falling from below 1, and 0 behind them: `[0.8, 0.5, 0.2]` is the rule `level-4`,
     /// none is `rrs`.
     Fixed(&'a [f64]),
-    /// A step below the largest ratio that is left, until alpha\* is enclosed: the rule
-    /// `level`. Of independent strata a token over a cut is two, and passes at fixed levels may accept
-    /// more: [`Self::FOUR`] and [`Self::ONE`] stand in where they do.
+    /// A step below the largest ratio that is left, until alpha\* is enclosed.
     Adaptive {
         /// Width of the enclosure that is wanted.
         width: f64,
         /// Most passes in all.
         passes: usize,
     },
+    /// The rule `level`: [`Self::ADAPTIVE`]. Of independent strata a token over a cut is two, and fixed
+    /// levels may accept more: then it is whichever of these, [`Self::FOUR`] and [`Self::ONE`] accepts
+    /// most. Which it is follows from p and q alone, so that it is as lossless as each.
+    Best,
 }
 
 impl Levels<'_> {
@@ -42,7 +44,7 @@ impl Levels<'_> {
     pub const FOUR: Self = Self::Fixed(&[0.8, 0.5, 0.2]);
     /// The rule `rrs`: one pass.
     pub const ONE: Self = Self::Fixed(&[]);
-    /// The rule `level`.
+    /// Levels that follow the largest ratio.
     pub const ADAPTIVE: Self = Self::Adaptive {
         width: 1e-9,
         passes: 20_000,
@@ -382,8 +384,6 @@ fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
     )
 }
 
-/// The passes at these levels. What adaptive ones accept of independent strata is never below what
-/// `level-4` and `rrs` do, as these are tried too: the same passes, so that the numbers are theirs.
 fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>) -> Found {
     let of = |best: Trace| {
         let tally = best.tally(all, links);
@@ -396,6 +396,15 @@ fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>
         }
     };
     match levels {
+        Levels::Best => {
+            let level = found(all, links, straddle, Levels::ADAPTIVE);
+            let fixed: &[Levels<'_>] = match straddle {
+                Straddle::Independent => &[Levels::FOUR, Levels::ONE],
+                Straddle::Once => &[],
+            };
+            let fixed = fixed.iter().map(|&one| found(all, links, straddle, one));
+            fixed.fold(level, Found::better)
+        }
         Levels::Fixed(levels) => {
             let mut run = Run::new(all, links, false);
             for &level in levels {
@@ -419,12 +428,7 @@ fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>
                     None => next,
                 };
                 if better.rates.optimum.width() <= width || spent >= passes {
-                    let fixed: &[Levels<'_>] = match straddle {
-                        Straddle::Independent => &[Levels::FOUR, Levels::ONE],
-                        Straddle::Once => &[],
-                    };
-                    let fixed = fixed.iter().map(|&one| found(all, links, straddle, one));
-                    return fixed.fold(better, Found::better);
+                    return better;
                 }
                 best = Some(better);
                 part *= FINER;

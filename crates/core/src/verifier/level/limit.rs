@@ -93,7 +93,7 @@ impl Level {
         let name = scheme.name();
         let rule = if let Some(straddle) = straddle_of(name) {
             let draft = scheme.draft().ok_or_else(wrong)?;
-            let passes = LevelPasses::solve(target, draft, drafts, straddle, Levels::ADAPTIVE);
+            let passes = LevelPasses::solve(target, draft, drafts, straddle, Levels::Best);
             passes.ok().map(|passes| {
                 let law = undrafted(&passes, target);
                 Rule::Strata(Box::new(passes), law)
