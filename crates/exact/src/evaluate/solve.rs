@@ -430,14 +430,14 @@ mod tests {
         assert!(both.rational().is_some() && both.rational() == alone.rational());
     }
 
-    /// Of 20 tokens in each of three strata sums have thousands of bits, which p and q do not tell:
+    /// Of 30 tokens in each of three strata sums have thousands of bits, which p and q do not tell:
     /// the rate is still a fraction, and the law is summed in `f64`. With 4 in each both are fractions.
     #[test]
     fn strata_are_summed_in_fractions_while_these_are_short() {
-        for (vocab, exact) in [(12u16, true), (60, false)] {
+        for (vocab, exact) in [(12u16, true), (90, false)] {
             let row = |step: u16| {
-                let flat = (2f64.powi(20) / f64::from(vocab)).floor() - 30.0;
-                let weight = |x: u16| flat + f64::from(x * step % 61);
+                let part = (2f64.powi(20) / f64::from(vocab) / 64.0).floor();
+                let weight = |x: u16| part * f64::from(30 + x * step % 61) - f64::from(x);
                 let row: Vec<f64> = (1..vocab).map(|x| weight(x) / 2f64.powi(20)).collect();
                 let rest = 1.0 - row.iter().sum::<f64>();
                 std::iter::once(rest).chain(row).collect::<Vec<f64>>()
