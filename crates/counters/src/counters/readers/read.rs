@@ -57,6 +57,21 @@ pub(super) fn agree(
     }
 }
 
+/// Refuses a total of accepted drafts that is not what the places of the same run add up to: fields,
+/// total and places. Places that are no whole counts are of rounded rates, and tell less.
+pub(super) fn agree_by_place(
+    [total, places]: [&str; 2],
+    accepted: f64,
+    reached: Option<&[f64]>,
+) -> Result<(), String> {
+    let whole = |reached: &&[f64]| reached.iter().all(|count| count.fract() == 0.0);
+    let Some(sum) = reached.filter(whole).map(|reached| reached.iter().sum()) else {
+        return Ok(());
+    };
+    let agrees = agree(total, Some(accepted), (&format!("{places} come"), sum), 0.5);
+    agrees.map_err(|message| format!("{message}; give both of one run, as the tool wrote them"))
+}
+
 /// The word behind one of some names and behind signs that are skipped.
 pub(super) fn word<'a>(
     line: &'a str,

@@ -4,7 +4,7 @@
 //! `num_draft_tokens`, `num_accepted_tokens`, `acceptance_length` with the bonus token, and
 //! `acceptance_at_pos_i`, accepted by drafts, all from vLLM's counters around a run.
 
-use super::read::{Text, by_rates};
+use super::read::{Text, agree_by_place, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use specgap_base::csv::fields;
 use std::borrow::Cow;
@@ -82,6 +82,7 @@ fn row<'a>(of: &impl Fn(&str) -> Option<&'a str>) -> Result<Rounds, String> {
     }
     let (drafted, accepted) = (number("num_draft_tokens")?, need("num_accepted_tokens")?);
     let reached = (!rates.is_empty()).then(|| by_rates(&rates, rounds, 0.0));
+    agree_by_place(["num_accepted_tokens", PLACE], accepted, reached.as_deref())?;
     let row = Rounds::new(rounds, drafted, accepted, reached);
     row.check()?;
     Ok(row)

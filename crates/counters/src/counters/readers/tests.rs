@@ -160,6 +160,12 @@ fn counters_that_say_too_little_or_contradict_themselves() {
     // A scrape in which a counter moved on is no contradiction, and is said.
     let torn = read_one(&VLLM.replace(" 1660.0", " 1662.0"));
     assert!(has_note(&torn, "torn"));
+    assert_eq!(torn.total().accepted, 1660.0);
+    let (_, words) = torn.notes.iter().find(|(name, _)| name == "torn").unwrap();
+    assert!(
+        words.contains("up to 1660 accepted drafts, and 1662 are"),
+        "{words}"
+    );
     // Without places there is K, and nothing by place; without that, rounds of mixed lengths.
     let counted = read_one(&without("per_pos"));
     assert_eq!((counted.length, counted.total().reached), (Some(3), None));
@@ -264,6 +270,7 @@ fn results_of_vllm_bench_serve() {
             spec_decode_num_drafts => drafts -> lacks the number of drafts, spec_decode_num_drafts
             2.8 => 1.8 -> spec_decode_acceptance_length: is 1.8 | 2.8
             [1.0, => [null, -> rates[0]: is null
+            _tokens": 9 => _tokens": 8 -> spec_decode_accepted_tokens: is 8 | rates come to 9 | one run
         "#,
     );
     refused(&[text, VLLM], &["a is of vllm-bench and b of prometheus"]);
@@ -340,7 +347,9 @@ fn the_table_of_speculators() {
         r#"
             num_drafts => drafts -> lacks the number of drafts | num_drafts
             1660.0 => lots -> line 2: num_accepted_tokens: is "lots"
-            0.53 => 0.73 -> line 2: place 2 is accepted 730
+            0.53 => 0.73 -> line 2: num_accepted_tokens: is 1660 | acceptance_at_pos_ come to 1860
+            0.71,0.53 => 0.53,0.71 -> line 2: place 2 is accepted 710
+            1660.0 => 1661.0 -> line 2: num_accepted_tokens: is 1661 | come to 1660 | one run
         "#,
     );
 }
@@ -417,6 +426,9 @@ fn every_tool_that_counts() {
     }
     let places = read_one(log).total().reached;
     assert_eq!(places, Some(vec![39.0, 30.0, 20.0]));
+    let off = "SpecDecoding metrics: Mean acceptance length: 2.36, Accepted: 409 tokens, Drafted: 900 tokens, \
+        Per-position acceptance rate: 0.600, 0.460, 0.300";
+    refused(&[off], &["a: line 1: Accepted: is 409", "come to 408"]);
     assert_eq!(read_one(tensorrt).total().drafted, Some(60.0));
     let rounds = read_one(listed);
     assert_eq!(rounds.total().drafted, Some(17.0));

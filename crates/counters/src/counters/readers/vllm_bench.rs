@@ -5,9 +5,11 @@
 //! `_per_position_acceptance_rates`, accepted by drafts.
 
 use super::json::{number, numbers, objects};
-use super::read::{Text, by_rates};
+use super::read::{Text, agree_by_place, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
+
+const RATES: &str = "spec_decode_per_position_acceptance_rates";
 
 pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
     let runs = objects(files, |fields| run(fields).map(Some))?;
@@ -27,11 +29,17 @@ fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
          server's /metrics can be read",
     )?;
     let drafted = of("draft_tokens")?.or(of("num_draft_tokens")?);
-    let rates = numbers(fields, "spec_decode_per_position_acceptance_rates")?;
+    let rates = numbers(fields, RATES)?;
     let reached = rates.filter(|rates| !rates.is_empty());
     let reached = reached.map(|rates| by_rates(&rates, rounds, 0.0));
-    let accepted = of("accepted_tokens")?.or(of("num_accepted_tokens")?);
-    let accepted = accepted.ok_or("lacks spec_decode_accepted_tokens")?;
+    let names = [
+        "spec_decode_accepted_tokens",
+        "spec_decode_num_accepted_tokens",
+    ];
+    let name = names.into_iter().find(|name| fields.contains_key(*name));
+    let name = name.unwrap_or(names[0]);
+    let accepted = number(fields, name)?.ok_or("lacks spec_decode_accepted_tokens")?;
+    agree_by_place([name, RATES], accepted, reached.as_deref())?;
     let run = Rounds::new(rounds, drafted, accepted, reached);
     run.check()?;
     if let Some(length) = of("acceptance_length")?.filter(|_| rounds > 0.0) {

@@ -4,7 +4,7 @@
 //! length: 2.37, .., Accepted: 89 tokens, Drafted: 975 tokens, Per-position acceptance rate: 0.600, ..,
 //! Avg Draft acceptance rate: 9.1%`.
 
-use super::read::{Text, by_rates, word};
+use super::read::{Text, agree_by_place, by_rates, word};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 
 const LINE: &str = "SpecDecoding metrics:";
@@ -58,6 +58,10 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
                 _ => return Err(refused("lacks the number of rounds: no draft was accepted, and places do not tell it; GET /metrics has it".to_owned())),
             };
             let reached = rates.map(|rates| by_rates(&rates, rounds, 0.0005));
+            if rounds == even {
+                let names = ["Accepted:", "Per-position acceptance rate:"];
+                agree_by_place(names, accepted, reached.as_deref()).map_err(refused)?;
+            }
             let one = Rounds::new(rounds, Some(drafted), accepted, reached);
             one.check().map_err(refused)?;
             all.push(one);
