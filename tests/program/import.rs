@@ -348,6 +348,63 @@ fn texts_that_collide_are_refused_with_the_cure() {
     assert_eq!(index["metadata"]["token_text"]["1"], "b");
 }
 
+/// A pair says once where its text begins, beside both responses or in one of them; two that differ are
+/// refused, and one that cannot be.
+#[test]
+fn a_prompt_length_beside_a_pair_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let scored = records("vllm-scored-draft.jsonl");
+    let pair = |own: Option<u64>, beside: Option<u64>| {
+        let of = |one: &Value| {
+            let mut pair = json!({"target": one, "draft": one});
+            if let Some(own) = own {
+                pair["draft"]["prompt_length"] = own.into();
+            }
+            if let Some(beside) = beside {
+                pair["prompt_length"] = beside.into();
+            }
+            pair
+        };
+        write(
+            folder.path(),
+            "pair.jsonl",
+            &scored.iter().map(of).collect::<Vec<_>>(),
+        );
+    };
+    let line = "--from vllm pair.jsonl --vocab 12 --out log";
+    let mut printed = Vec::new();
+    for (own, beside, more) in [
+        (None, None, " --prompt-tokens 3"),
+        (Some(3), None, ""),
+        (None, Some(3), ""),
+        (Some(3), Some(3), " --prompt-tokens 5"),
+    ] {
+        pair(own, beside);
+        let run = import(folder.path(), &format!("{line}{more} --force")).ok();
+        printed.push(run.out.lines().next().unwrap().to_owned());
+    }
+    assert!(printed.iter().all(|one| *one == printed[0]), "{printed:?}");
+    pair(Some(4), Some(3));
+    let words = [
+        "pair.jsonl: record 0 (line 1): prompt_length: is 4, and 3",
+        "alike",
+    ];
+    refused(folder.path(), &format!("{line} --force"), &words);
+    // The target wrote five tokens of the eight that the draft scored.
+    let mut target = records("vllm-chat-target.jsonl");
+    target[0]["prompt_length"] = 2.into();
+    write(folder.path(), "target.jsonl", &target);
+    let draft = fixture("vllm-scored-draft.jsonl");
+    let line =
+        format!("--from vllm --target target.jsonl --draft {draft} --vocab 12 --out log --force");
+    let words = [
+        "target.jsonl: record 0 (line 1): prompt_length: is 2",
+        "the last 5",
+        "say 3",
+    ];
+    refused(folder.path(), &line, &words);
+}
+
 /// Changes of fixtures, one a line: what stands at a place, and all words of the refusal.
 const MALFORMED: &str = r#"
     vllm-chat-target /1/choices/0/logprobs/content/2/top_logprobs/0/logprob = "x" -> record 1 (line 2) | choices[0].logprobs.content[2].top_logprobs[0].logprob | invalid type
@@ -367,6 +424,12 @@ const MALFORMED: &str = r#"
     sglang-target /0/meta_info/output_top_logprobs/1/0/0 = null -> record 0 | meta_info.output_top_logprobs[1][0][0]: is null
     sglang-target /1 = {"choices": []} -> record 1 | meta_info: is missing | /generate
     sglang-target /0/output_ids/2 = 0 -> record 0 | output_ids[2]: is 0
+    sglang-target /0/output_ids = [1, 2] -> record 0 | output_ids: has 2 tokens, and meta_info.output_token_logprobs 5
+    sglang-target /0/meta_info/completion_tokens = 9 -> record 0 | meta_info.completion_tokens: is 9 | has 5 tokens
+    sglang-target /0/meta_info/spec_num_correct_drafts = 12 -> record 0 | meta_info.spec_num_correct_drafts: is 12 | spec_num_proposed_drafts only 9
+    sglang-target /0/meta_info/spec_verify_ct = 0 -> record 0 | meta_info.spec_verify_ct: is 0 | spec_num_proposed_drafts 9
+    sglang-target /0/meta_info/output_token_logprobs/1/0 = -29.5 -> record 0 | meta_info.output_top_logprobs[1]: has | the text's own entry -29.5
+    sglang-flat-target /0/meta_info/output_top_logprobs = [[[-1.0, 0, null]]] -> record 0 | output_top_logprobs_val_flat: is there beside meta_info.output_top_logprobs
     sglang-flat-target /0/meta_info/output_top_logprobs_shape = [5, 3] -> record 0 | output_top_logprobs_val_flat: has 20 entries
     sglang-b64-draft /0/meta_info/input_top_logprobs_val_flat_b64 = "!!!!" -> record 0 | input_top_logprobs_val_flat_b64: is no base64
     sglang-b64-draft /0/meta_info/input_top_logprobs_null_prefix = 18446744073709551615 -> record 0

@@ -122,6 +122,9 @@ pub(super) fn listed<T>(
     .collect()
 }
 
+/// How far apart two logarithms may be that are of one number: what half precision rounds.
+const APART: f64 = 1e-2;
+
 /// The text's token at a position and the list there, in which that token stands where what is
 /// said of it is known.
 pub(super) fn row(
@@ -130,10 +133,18 @@ pub(super) fn row(
     own: Option<LogProb>,
     field: impl FnOnce() -> String,
 ) -> Result<(u32, List), Fault> {
-    if let Some(own) = own
-        && !entries.iter().any(|(listed, _)| *listed == token)
-    {
-        entries.push((token, own.0));
+    let in_list = entries.iter().find(|(listed, _)| *listed == token);
+    match (own, in_list) {
+        (Some(own), Some(&(_, value))) if (own.0 - value).abs() > APART * own.0.abs().max(1.0) => {
+            let message = format!(
+                "has {value} of token {token}, and the text's own entry {}; both are to be of one \
+                 response, at one temperature",
+                own.0
+            );
+            return Err(Fault::new(field(), message));
+        }
+        (Some(own), None) => entries.push((token, own.0)),
+        _ => {}
     }
     let list = List::top(entries, token).map_err(|message| Fault::new(field(), message))?;
     Ok((token, list))
@@ -146,6 +157,11 @@ pub(super) fn check_ids(
     rows: &[(u32, List)],
     of: &str,
 ) -> Result<(), Fault> {
+    if ids.len() != rows.len() {
+        let (has, wanted) = (ids.len(), rows.len());
+        let message = format!("has {has} tokens, and {of} {wanted}; export the response whole");
+        return Err(Fault::new(field, message));
+    }
     let mut pairs = ids.iter().zip(rows).enumerate();
     match pairs.find(|(_, (id, (token, _)))| **id != i64::from(*token)) {
         None => Ok(()),
@@ -180,13 +196,13 @@ pub(super) struct Text {
     pub temperature_applied: f64,
     /// Whether unlisted tokens cannot be drawn: the list is the sampler's.
     pub sampler: bool,
-    /// Where the text to be logged begins in the prompt, if the record says so.
-    pub prompt_length: Option<usize>,
     /// The model's name, if the record says it.
     pub model: Option<String>,
     /// What the engine counted of its speculation.
     pub counts: Counts,
 }
+
+const OF_ONE: &str = "; both are to be of one response, or left out";
 
 /// What engines count of their speculation, over all records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,6 +213,25 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Refuses counts that cannot be of one run. `fields` are drafted, accepted and steps.
+    pub(super) fn check(self, fields: [&str; 3]) -> Result<(), Fault> {
+        let Self {
+            drafted,
+            accepted,
+            steps,
+        } = self;
+        let [of_drafted, of_accepted, of_steps] = fields;
+        if accepted > drafted {
+            let message = format!("is {accepted}, and {of_drafted} only {drafted}");
+            return Err(Fault::new(of_accepted, message + OF_ONE));
+        }
+        if steps == 0 && drafted > 0 {
+            let message = format!("is 0, and {of_drafted} {drafted}");
+            return Err(Fault::new(of_steps, message + OF_ONE));
+        }
+        Ok(())
+    }
+
     /// Files may say anything; what no counter holds stays at its end.
     pub(super) fn add(&mut self, other: Self) {
         for (sum, more) in [
@@ -217,11 +252,12 @@ pub(super) struct Position {
     pub lists: [List; 2],
 }
 
-/// Rows of both models along one text. They have to be of the same tokens.
+/// Rows of both models along one text. They have to be of the same tokens. Of the tokens of the prompt
+/// there is what the records say, and what is asked for where they do not.
 pub(super) fn pair(
     target: (&Place, Text),
     draft: (&Place, Text),
-    prompt_tokens: Option<usize>,
+    [said, asked]: [Option<usize>; 2],
 ) -> Result<Vec<Position>, ImportError> {
     let ((target_place, target), (draft_place, draft)) = (target, draft);
     let of_draft = |field: String, message: String| draft_place.refuse(Fault::new(field, message));
@@ -237,10 +273,22 @@ pub(super) fn pair(
             ),
         ));
     }
-    let prompt = target
-        .prompt_length
-        .or(draft.prompt_length)
-        .or(prompt_tokens);
+    // A text that one model wrote and the other scored begins where it has to.
+    let begins = |length: usize, count: usize| match said {
+        Some(said)
+            if length
+                .checked_sub(count)
+                .is_some_and(|prompt| prompt != said) =>
+        {
+            let message = format!(
+                "is {said}, and of the {length} tokens that were scored the last {count} are the text; \
+                 say {}, or leave it out",
+                length - count
+            );
+            Err(of_target("prompt_length".to_owned(), message))
+        }
+        _ => Ok(count),
+    };
     let count = match (target.origin, draft.origin) {
         (Origin::Generated, Origin::Generated) => {
             if target.rows.len() != draft.rows.len() {
@@ -256,8 +304,8 @@ pub(super) fn pair(
             }
             target.rows.len()
         }
-        (Origin::Generated, Origin::Prompt { .. }) => target.rows.len(),
-        (Origin::Prompt { .. }, Origin::Generated) => draft.rows.len(),
+        (Origin::Generated, Origin::Prompt { length }) => begins(length, target.rows.len())?,
+        (Origin::Prompt { length }, Origin::Generated) => begins(length, draft.rows.len())?,
         (Origin::Prompt { length }, Origin::Prompt { length: other }) => {
             if length != other {
                 return Err(of_draft(
@@ -268,7 +316,7 @@ pub(super) fn pair(
                     ),
                 ));
             }
-            let Some(prompt) = prompt else {
+            let Some(prompt) = said.or(asked) else {
                 return Err(of_target(
                     target.token_field.to_owned(),
                     "nothing says where the text begins that follows the prompt; give \

@@ -80,7 +80,7 @@ impl Record for Response {
     }
 
     fn place(&self) -> InText {
-        [self.prompt_id, self.position, self.token]
+        [self.prompt_id, self.position, self.token, None]
     }
 
     /// `token` is the text's token where the response is of one step, made to score a
@@ -195,7 +195,6 @@ impl Record for Response {
                 false => 1.0,
             },
             sampler: after,
-            prompt_length: None,
             model: self.model,
             counts: Counts::default(),
         })

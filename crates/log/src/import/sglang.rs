@@ -6,7 +6,7 @@ use super::error::Fault;
 use super::json::LogProb;
 use super::lists::{Counts, Origin, Text, Vocabulary, check_ids, listed, row};
 use super::options::Request;
-use super::texts::{InText, Record};
+use super::texts::{InText, Record, said};
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
@@ -31,6 +31,7 @@ type Nested = Vec<Option<Vec<Entry>>>;
 #[derive(Debug, Deserialize)]
 struct MetaInfo {
     prompt_tokens: Option<usize>,
+    completion_tokens: Option<usize>,
     input_token_logprobs: Option<Vec<Entry>>,
     output_token_logprobs: Option<Vec<Entry>>,
     input_top_logprobs: Option<Nested>,
@@ -59,6 +60,8 @@ struct MetaInfo {
     spec_num_correct_drafts: u64,
 }
 
+const WHOLE: &str = "; export the response whole";
+
 /// The forms of one side's lists.
 struct Forms {
     side: &'static str,
@@ -86,6 +89,20 @@ impl Forms {
     }
 
     fn lists(self) -> Result<Lists, Fault> {
+        let has_rows = self.nested.as_ref().is_some_and(|rows| !rows.is_empty());
+        let forms = [
+            ("", has_rows),
+            ("_val_flat", self.values.is_some()),
+            ("_val_flat_b64", self.values_b64.is_some()),
+        ];
+        let mut forms = forms.iter().filter(|(_, is_there)| *is_there);
+        if let (Some((one, _)), Some((other, _))) = (forms.next(), forms.next()) {
+            let message = format!(
+                "is there beside {}: two forms of the same rows; leave one out",
+                self.field(one)
+            );
+            return Err(Fault::new(self.field(other), message));
+        }
         if let Some(text) = &self.values_b64 {
             let bytes =
                 decode(text).map_err(|message| Fault::new(self.field("_val_flat_b64"), message))?;
@@ -200,7 +217,12 @@ impl Record for Response {
     }
 
     fn place(&self) -> InText {
-        [self.prompt_id, self.position, None]
+        [
+            self.prompt_id,
+            self.position,
+            None,
+            said(self.prompt_length),
+        ]
     }
 
     fn text(
@@ -225,6 +247,11 @@ impl Record for Response {
             accepted: info.spec_num_correct_drafts,
             steps: info.spec_verify_ct,
         };
+        counts.check([
+            "meta_info.spec_num_proposed_drafts",
+            "meta_info.spec_num_correct_drafts",
+            "meta_info.spec_verify_ct",
+        ])?;
         let input = Forms {
             side: "input",
             nested: info.input_top_logprobs,
@@ -331,6 +358,12 @@ impl Record for Response {
         if let (false, Some(ids)) = (prompt, &self.output_ids) {
             check_ids("output_ids", ids, &rows, tokens_field)?;
         }
+        if let (false, Some(said)) = (prompt, info.completion_tokens)
+            && said != count
+        {
+            let message = format!("is {said}, and {tokens_field} has {count} tokens{WHOLE}");
+            return Err(Fault::new("meta_info.completion_tokens", message));
+        }
         let length = info.prompt_tokens.unwrap_or(count);
         if prompt && length < rows.len() {
             return Err(Fault::new(
@@ -351,7 +384,6 @@ impl Record for Response {
                 false => request.divisor(),
             },
             sampler: false,
-            prompt_length: self.prompt_length,
             model: self.model,
             counts,
         })

@@ -13,7 +13,7 @@ pub(super) trait Record: DeserializeOwned + Sized {
     fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>);
 
     /// Returns what was added to the record: whose text it is, where its first row stands there,
-    /// and its token.
+    /// its token, and how many tokens of it are the prompt.
     fn place(&self) -> InText;
 
     /// The text, as its model scored it.
@@ -25,12 +25,35 @@ pub(super) trait Record: DeserializeOwned + Sized {
     ) -> Result<Text, Fault>;
 }
 
-/// A prompt, a position and a token, as far as they are said.
-pub(super) type InText = [Option<i64>; 3];
+/// A prompt, a position, a token and the tokens of the prompt, as far as they are said.
+pub(super) type InText = [Option<i64>; 4];
 
-/// Returns what one record says, or else another.
-fn or([a, b, c]: InText, other: InText) -> InText {
-    [a.or(other[0]), b.or(other[1]), c.or(other[2])]
+/// What is said under these names.
+const NAMES: [&str; 4] = ["prompt_id", "position", "token", "prompt_length"];
+
+/// Returns what either of two records of one text says.
+///
+/// # Errors
+/// Both say it, and not the same.
+fn or(one: InText, other: InText) -> Result<InText, Fault> {
+    let mut both = one;
+    for ((said, other), name) in both.iter_mut().zip(other).zip(NAMES) {
+        if let (Some(said), Some(other)) = (&said, other)
+            && *said != other
+        {
+            let message = format!(
+                "is {other}, and {said} in the record beside it of the same text; say it once, or alike"
+            );
+            return Err(Fault::new(name, message));
+        }
+        *said = said.or(other);
+    }
+    Ok(both)
+}
+
+/// A count as a number that may be said.
+pub(super) fn said(count: Option<usize>) -> Option<i64> {
+    count.map(|count| i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// The texts of an export, each with the number of its prompt and the index of its first
@@ -84,7 +107,9 @@ pub(super) fn read<R: Record>(
                     )));
                 }
             }
-            pairs.push((or(target.1.place(), draft.1.place()), target, draft));
+            let place = or(target.1.place(), draft.1.place());
+            let place = place.map_err(|fault| draft.0.refuse(fault))?;
+            pairs.push((place, target, draft));
         }
     } else {
         for (place, mut record) in records::<R>(&request.joint)? {
@@ -100,13 +125,15 @@ pub(super) fn read<R: Record>(
                     )));
                 }
             };
-            let inner = or(or(outer, target.place()), draft.place());
+            let inner = or(outer, target.place()).and_then(|both| or(both, draft.place()));
+            let inner = inner.map_err(|fault| place.refuse(fault))?;
             pairs.push((inner, (place.clone(), target), (place, draft)));
         }
     }
     let joint = !request.joint.is_empty();
     let mut texts = Texts::default();
-    for (number, ([prompt, position, token], target, draft)) in pairs.into_iter().enumerate() {
+    for (number, (place, target, draft)) in pairs.into_iter().enumerate() {
+        let [prompt, position, token, prompt_length] = place;
         let mut scored = |(at, record): (Place, R), model: &str| {
             let text = record
                 .text(token, request, vocabulary)
@@ -153,7 +180,10 @@ pub(super) fn read<R: Record>(
         let positions = pair(
             (&target_place, target),
             (&draft_place, draft),
-            request.prompt_tokens,
+            [
+                prompt_length.and_then(|length| usize::try_from(length).ok()),
+                request.prompt_tokens,
+            ],
         )?;
         if positions.is_empty() {
             return Err(target_place.refuse(Fault::new("the record", "has no tokens")));

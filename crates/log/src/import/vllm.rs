@@ -9,7 +9,7 @@ use super::lists::{
     Counts, List, Listed, Origin, Text, Vocabulary, check_ids, listed, refuse_collision, row,
 };
 use super::options::{LogprobsMode, Request};
-use super::texts::{InText, Record};
+use super::texts::{InText, Record, said};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -242,7 +242,12 @@ impl Record for Response {
     }
 
     fn place(&self) -> InText {
-        [self.prompt_id, self.position, None]
+        [
+            self.prompt_id,
+            self.position,
+            None,
+            said(self.prompt_length),
+        ]
     }
 
     fn text(
@@ -268,6 +273,11 @@ impl Record for Response {
                 accepted: counts.num_accepted_draft_tokens,
                 steps: counts.num_spec_steps,
             });
+        counts.check([
+            "metrics.speculative_decoding.num_draft_tokens",
+            "metrics.speculative_decoding.num_accepted_draft_tokens",
+            "metrics.speculative_decoding.num_spec_steps",
+        ])?;
         let choice = match self.choices {
             None => Choice::default(),
             Some(choices) => the_one("choices", choices)?,
@@ -324,7 +334,6 @@ impl Record for Response {
             token_field,
             temperature_applied: if processed { request.divisor() } else { 1.0 },
             sampler: processed && request.sampler_truncates(),
-            prompt_length: self.prompt_length,
             model: self.model,
             counts,
         })
