@@ -335,8 +335,8 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     if let (Some(file), Some(path), [summary]) =
         (&mut partial, &args.results.partial, &summaries[..])
     {
-        let text = summary.to_json()?;
-        writeln!(file, "{text}").map_err(|source| unwritten(path, source))?;
+        let text = summary.to_file()?;
+        write!(file, "{text}").map_err(|source| unwritten(path, source))?;
     }
     if let (Some(file), Some(path)) = (partial, &args.results.partial) {
         (file.finish().and_then(crate::files::Staged::rename))

@@ -73,7 +73,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         )));
     }
     if let Some(path) = &args.results.partial {
-        write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
+        write_whole(path, summary.to_file()?.as_bytes())?;
         if (args.results).summary_is_all(path, summary.positions(), common)? {
             return Ok(Verdict::Agrees);
         }
@@ -122,7 +122,7 @@ const LARGEST: u64 = 1 << 36;
 
 fn read(path: &Path) -> Result<Summary, CliError> {
     let text = read_text(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
-    Summary::from_json(&text).map_err(|error| {
+    Summary::from_file(&text).map_err(|error| {
         CliError::input(path, other_file(&text).unwrap_or_else(|| error.to_string()))
     })
 }

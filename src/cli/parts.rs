@@ -73,8 +73,23 @@ struct Head {
     /// As it was typed.
     typed: Vec<String>,
     shard: [usize; 2],
-    /// Of what stands behind the line.
+    /// Of the line without this, and of what stands behind it.
     sha256: String,
+}
+
+impl Head {
+    /// The line, without its end.
+    fn line(&self) -> Result<Vec<u8>, CliError> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    /// Puts in the hash of the whole part; returns the one that was there.
+    fn hash(&mut self, path: &Path, behind: &[u8]) -> Result<String, CliError> {
+        let said = std::mem::take(&mut self.sha256);
+        let all = [&self.line()?, behind].concat();
+        self.sha256 = FileDigest::of_bytes(path, &all).sha256;
+        Ok(said)
+    }
 }
 
 impl Parted {
@@ -162,15 +177,16 @@ impl Parted {
         let Part { index, count } = self.part();
         let kept = postcard::to_stdvec(kept);
         let kept = kept.map_err(|error| CliError::internal(error.to_string()))?;
-        let head = Head {
+        let mut head = Head {
             format: "specgap part".to_owned(),
             version: crate::log::tool(),
             command: command.to_owned(),
             typed: common.typed.clone(),
             shard: [index, count],
-            sha256: FileDigest::of_bytes(path, &kept).sha256,
+            sha256: String::new(),
         };
-        let mut bytes = serde_json::to_vec(&head)?;
+        head.hash(path, &kept)?;
+        let mut bytes = head.line()?;
         bytes.push(b'\n');
         bytes.extend(kept);
         write_whole(path, &bytes)?;
@@ -214,12 +230,8 @@ fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let end = end.ok_or_else(|| wrong("its first line has no end".to_owned()))?;
     let behind = bytes.split_off(end + 1);
-    let head: Head = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    if head.sha256 != FileDigest::of_bytes(path, &behind).sha256 {
-        return Err(wrong(
-            "what stands behind its first line is not what was written".to_owned(),
-        ));
-    }
+    let mut head: Head =
+        serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
     if head.version != crate::log::tool() {
         return Err(CliError::input(
             path,
@@ -229,6 +241,9 @@ fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
                 crate::log::tool()
             ),
         ));
+    }
+    if head.hash(path, &behind)? != head.sha256 {
+        return Err(wrong("it is not what was written".to_owned()));
     }
     Ok((head, behind))
 }

@@ -661,6 +661,36 @@ fn help_says_what_the_words_mean() {
     }
 }
 
+/// Where a text is there and nothing says at which temperature it was drawn, that is what is missing; and
+/// the next command says what was said to this one.
+#[test]
+fn the_next_command_says_the_temperature_that_a_log_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    write_drawn(&folder.path().join("log"), &rows(40));
+    let index = folder.path().join("log/log.json");
+    let mut said: Value = serde_json::from_slice(&std::fs::read(&index).unwrap()).unwrap();
+    said["metadata"].as_object_mut().unwrap().remove("sampling");
+    std::fs::write(&index, said.to_string()).unwrap();
+    let next = |line: &str| {
+        let run = gap(folder.path(), line).ok();
+        let (_, next) = run.out.split_once("next: ").unwrap();
+        next.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let unsaid = next("log --drafts 2");
+    assert!(
+        unsaid
+            .starts_with("specgap gap log --temperature T, with the T that the text was drawn at"),
+        "{unsaid}"
+    );
+    let said = next("log --drafts 2 --temperature 1");
+    let command = "length log --temperature 1 --cost-ratio 0.05";
+    assert!(
+        said.starts_with(&format!("specgap {command} says")),
+        "{said}"
+    );
+    specgap(folder.path(), command.split_whitespace()).ok();
+}
+
 fn merge(folder: &Path, line: &str) -> Run {
     specgap(folder, ["merge"].into_iter().chain(line.split_whitespace()))
 }
@@ -715,6 +745,21 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
         merge(path, line).refused(words);
         assert_eq!(contents(path), before, "{line}");
     };
+    // Any flipped bit that leaves a summary is seen by its hash; earlier versions wrote none.
+    let part = std::fs::read_to_string(path.join("part-2")).unwrap();
+    let digit = part.find("\"bins\":[[").unwrap() + "\"bins\":[[".len();
+    let mut flipped = part.clone().into_bytes();
+    flipped[digit] ^= 1;
+    std::fs::write(path.join("flipped"), flipped).unwrap();
+    refused(
+        "part-1 flipped part-3 --out x",
+        &["flipped: sha256: is not that of the file", "write it again"],
+    );
+    std::fs::remove_file(path.join("flipped")).unwrap();
+    let (older, _) = part.rsplit_once(",\"sha256\"").unwrap();
+    std::fs::write(path.join("part-2"), format!("{older}}}\n")).unwrap();
+    merge(path, "part-1 part-2 part-3 -q").ok();
+    std::fs::write(path.join("part-2"), part).unwrap();
     refused(
         "part-1 part-3 --out x",
         &["positions 4 to 7 of log (12 in all)", "--incomplete"],

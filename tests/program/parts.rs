@@ -87,6 +87,13 @@ fn parts_that_do_not_go_together() {
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(here.join("changed"), changed).unwrap();
     std::fs::write(here.join("line"), &whole[..40]).unwrap();
+    // The options in the line are what merge runs with.
+    let typed = String::from_utf8_lossy(&std::fs::read(here.join("other")).unwrap())[..400]
+        .find("1-2")
+        .unwrap();
+    let mut options = std::fs::read(here.join("other")).unwrap();
+    options[typed + 2] = b'3';
+    std::fs::write(here.join("options"), options).unwrap();
     let end = whole.iter().position(|byte| *byte == b'\n').unwrap();
     let line = String::from_utf8_lossy(&whole[..end]).replace("specgap 0", "specgap 9");
     std::fs::write(
@@ -105,6 +112,7 @@ fn parts_that_do_not_go_together() {
             a a -> a: is part 1 of 2, and so is a
             a cut -> cut | not whole | write it again
             a changed -> changed | not what was written
+            options -> options | not what was written
             a line -> line | no end
             a version -> version | was written by specgap 9
             a log/log.json -> log.json: is the index of a log

@@ -20,12 +20,21 @@ use specgap_log::log::{FileDigest, LogIdentity};
 use specgap_number::known::Kind;
 use specgap_sampling::Cuts;
 use std::ops::Range;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 const FORMAT: &str = "specgap summary";
 /// The version of the format.
 const SCHEMA: u32 = 1;
+/// What stands around the hash of a file.
+const HASH: &str = ",\"sha256\":\"";
+const END: &str = "\"}";
+
+fn hash(text: &str) -> String {
+    FileDigest::of_bytes(Path::new(""), text.as_bytes()).sha256
+}
+
 /// Positions of a log at most, so that counts of many logs are within 64 bits.
 const MOST_POSITIONS: usize = 1 << 48;
 
@@ -216,6 +225,37 @@ impl Summary {
         let document: Document = serde_path_to_error::deserialize(&mut reader)
             .map_err(|error| refused(format!("{}: {}", error.path(), error.inner())))?;
         document.summary().map_err(refused)
+    }
+
+    /// The summary as a file has it: [`Self::to_json`] with one field more, the hash of all before it.
+    ///
+    /// # Errors
+    /// Those of [`Self::to_json`].
+    pub fn to_file(&self) -> Result<String, GapError> {
+        let text = self.to_json()?;
+        let own = text.trim_end().strip_suffix('}').unwrap_or(&text);
+        Ok(format!("{own}{HASH}{}{END}\n", hash(own)))
+    }
+
+    /// Reads what [`Self::to_file`] wrote, and what earlier versions did, without a hash.
+    ///
+    /// # Errors
+    /// A file that is not what was written; those of [`Self::from_json`].
+    pub fn from_file(text: &str) -> Result<Self, GapError> {
+        let signed = text.trim_end().strip_suffix(END);
+        let Some((own, said)) = signed.and_then(|text| text.rsplit_once(HASH)) else {
+            return Self::from_json(text);
+        };
+        let read = Self::from_json(&format!("{own}}}"));
+        if said != hash(own) {
+            // Another version, or no summary, is told first.
+            read?;
+            return Err(GapError::Summary(
+                "sha256: is not that of the file, which is not what was written; write it again"
+                    .to_owned(),
+            ));
+        }
+        read
     }
 
     fn log_record(&self, key: &Arc<LogKey>, part: &LogPart) -> LogRecord {
