@@ -241,8 +241,7 @@ fn logs_of_engines_say_their_order_of_cuts() {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, text.replace("\"sglang\"", "\"sglong\"")).unwrap();
     let message = Log::open(&first).unwrap_err().to_string();
-    let named =
-        "log.json: cannot be read: cut_order: \"sglong\" is no order of cuts; give k, p and m";
+    let named = "log.json: metadata.sampling.cut_order: cut_order: \"sglong\" is no order of cuts; give k, p and m";
     assert!(message.contains(named), "{message}");
 }
 

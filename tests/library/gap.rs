@@ -687,8 +687,8 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
         .to_string();
     assert!(
         error.contains(
-            "position 0: lists 6 tokens, fewer than the 7 distinct drafts that ⟨drafts⟩ asks for; \
-             ask for 6 at most"
+            "position 0: the vocabulary has 6 tokens, fewer than the 7 distinct drafts that ⟨drafts⟩ \
+             asks for; ask for 6 at most"
         ),
         "{error}"
     );

@@ -154,6 +154,7 @@ fn report() -> GapReport {
             engine_tensors: Vec::new(),
             repetition: None,
             surprise: None,
+            unsaid_temperature: false,
             fit: None,
             masked: false,
             repeated_positions: 0,

@@ -784,12 +784,131 @@ fn a_top_heavy_row_lists_each_token_once_and_within_the_vocabulary() {
             (index("../a.safetensors", 2, 1), "is not a plain file name"),
             (index("b.safetensors", 2, 1), "cannot be opened"),
             (index("a.safetensors", 2, 2), "schema is 2"),
-            ("{".to_owned(), "cannot be read"),
+            ("{".to_owned(), "log.json: is no JSON"),
+            (
+                r#"{"schema": 1, "shards": []}"#.to_owned(),
+                "log.json: metadata: is missing; docs/reference/log-format.md",
+            ),
+            (
+                r#"{"metadata": {}, "shards": []}"#.to_owned(),
+                "log.json: schema: is missing",
+            ),
+            (
+                r#"{"schema": 1, "metadata": {}, "shards": [{"positions": 2}]}"#.to_owned(),
+                "log.json: shards[0].file: is missing",
+            ),
+            (
+                r#"{"schema": 1, "metadata": {"target": "x"}, "shards": []}"#.to_owned(),
+                "log.json: metadata.target: invalid type: string \"x\", expected an object with the name",
+            ),
         ] {
             std::fs::write(path.join("log.json"), text).unwrap();
             let error = Log::open(&path).unwrap_err().to_string();
             error.says(expected);
         }
+    }
+}
+
+/// A header that is wrong about one tensor names it, and its field.
+#[test]
+fn headers_name_the_tensor_that_is_wrong() {
+    let row = f32s(&[0.0; 4]);
+    let whole = safetensors_that_say(
+        Some("{}"),
+        &[
+            ("target_logits", "F32", &[2, 2], row.clone()),
+            ("draft_logits", "F32", &[2, 2], row),
+            ("token", "I64", &[2], i64s(&[0, 1])),
+        ],
+    );
+    let length = u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&whole[8..8 + length]).unwrap();
+    for (place, value, words) in [
+        (
+            "/token",
+            "3",
+            "its header: token: invalid type: integer `3`",
+        ),
+        (
+            "/token/shape",
+            "[7]",
+            "its header: token: its data_offsets are 32 to 48, and its shape [7] of I64 takes 56 bytes",
+        ),
+        (
+            "/token/shape",
+            "[-1]",
+            "its header: token.shape[0]: invalid value",
+        ),
+        (
+            "/token/dtype",
+            "\"X9\"",
+            "its header: token.dtype: unknown variant `X9`",
+        ),
+        (
+            "/token/data_offsets",
+            "[32, 40]",
+            "its header: token: its data_offsets are 32 to 40",
+        ),
+        (
+            "/token",
+            r#"{"dtype": "I64", "data_offsets": [32, 48]}"#,
+            "its header: token.shape: is missing",
+        ),
+        (
+            "/token",
+            r#"{"dtype": "I64", "shape": [1], "data_offsets": [32, 40]}"#,
+            "its header: token ends at byte 40 of the 48",
+        ),
+        (
+            "/__metadata__",
+            "3",
+            "its header: __metadata__: invalid type",
+        ),
+        (
+            "/__metadata__/specgap",
+            r#""{\"sampling\": {}}""#,
+            "x.safetensors: its metadata: sampling.temperature: is missing",
+        ),
+    ] {
+        let mut changed = header.clone();
+        *changed.pointer_mut(place).unwrap() = serde_json::from_str(value).unwrap();
+        let text = serde_json::to_vec(&changed).unwrap();
+        let mut file = (text.len() as u64).to_le_bytes().to_vec();
+        file.extend(&text);
+        file.extend(&whole[8 + length..]);
+        let error = read_all("x.safetensors", file).unwrap_err();
+        assert!(error.contains(words), "{error} lacks {words}");
+    }
+}
+
+/// Shards are of one text, or of none.
+#[test]
+fn shards_of_which_one_says_less_of_the_text_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let row = f32s(&[0.0; 4]);
+    let whole = [
+        ("target_logits", "F32", &[2, 2][..], row.clone()),
+        ("draft_logits", "F32", &[2, 2], row),
+        ("prompt_id", "I64", &[2], i64s(&[0, 0])),
+        ("position", "I64", &[2], i64s(&[0, 1])),
+        ("token", "I64", &[2], i64s(&[0, 1])),
+    ];
+    let index = serde_json::json!({"schema": 1, "metadata": {}, "shards": [
+        {"file": "a.safetensors", "positions": 2}, {"file": "b.safetensors", "positions": 2}]});
+    std::fs::write(path.join("log.json"), index.to_string()).unwrap();
+    for lacks in ["prompt_id", "position", "token"] {
+        let less: Vec<_> = whole.iter().filter(|one| one.0 != lacks).cloned().collect();
+        for (a, b, file) in [(&whole[..], &less[..], "b"), (&less, &whole, "a")] {
+            std::fs::write(path.join("a.safetensors"), safetensors(a)).unwrap();
+            std::fs::write(path.join("b.safetensors"), safetensors(b)).unwrap();
+            let error = Log::open(path).unwrap_err().to_string();
+            let words = format!("{file}.safetensors: {lacks}: is missing, and ");
+            assert!(error.contains(&words), "{error}");
+        }
+        std::fs::write(path.join("b.safetensors"), safetensors(&less)).unwrap();
+        std::fs::write(path.join("a.safetensors"), safetensors(&less)).unwrap();
+        assert_eq!(Log::open(path).unwrap().positions(), 4);
     }
 }
 

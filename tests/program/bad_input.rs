@@ -100,7 +100,9 @@ const SCHEMES: &str = r#"
     drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1], [1, 2]]\nprobabilities = [0.5, 0.5] -> draft.tuples | tuple 1 | token 2 | 0..2
     drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, -1]]\nprobabilities = [1.0] -> draft.tuples | tuple 0 | token -1
     drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1]]\nprobabilities = [0.5, 0.5] -> draft.tuples | 1 tuples | 2 probabilities
-    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = []\nprobabilities = [] -> draft.probabilities | empty
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = []\nprobabilities = [] -> draft.tuples: the list is empty
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [] -> draft.tuples: the list is empty
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1]]\nprobabilities = [] -> draft.probabilities | empty
     drafts = 1\n[draft]\nscheme = "explicit"\ntuples = [[0, 1]]\nprobabilities = [1.0] -> draft.tuples | drafts is 1
 "#;
 

@@ -29,6 +29,31 @@ impl<E: fmt::Display> fmt::Display for Refused<E> {
     }
 }
 
+/// Reads JSON that has nothing behind it, or says in plain words what is wrong and where: `shards[0].file:
+/// is missing`.
+pub fn plain_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let (value, rest) = json(text).map_err(|refused| {
+        let Refused {
+            path,
+            message,
+            error,
+        } = refused;
+        if !error.is_data() {
+            return format!("is no JSON: {error}");
+        }
+        let missing = message.strip_prefix("missing field `");
+        let missing = missing.and_then(|rest| rest.strip_suffix('`'));
+        match (path.as_str(), missing) {
+            (".", Some(field)) => format!("{field}: is missing"),
+            (path, Some(field)) => format!("{path}.{field}: is missing"),
+            (".", None) => message,
+            (path, None) => format!("{path}: {message}"),
+        }
+    })?;
+    rest.map_err(|error| format!("is no JSON: {error}"))?;
+    Ok(value)
+}
+
 /// Reads JSON, and nothing behind it.
 pub fn whole_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     let (value, rest) = json(text).map_err(|refused| refused.error)?;
@@ -128,6 +153,22 @@ mod tests {
     #[allow(dead_code)] // only what is refused is looked at
     struct Row {
         q: Vec<u8>,
+    }
+
+    #[test]
+    fn plain_words_name_the_field() {
+        for (text, words) in [
+            ("{}", "q: is missing"),
+            (
+                "{\"q\": [1, 300]}",
+                "q[1]: invalid value: integer `300`, expected u8",
+            ),
+            ("{\"q\": [1]", "is no JSON: EOF while parsing an object"),
+            ("{\"q\": [1]} 2", "is no JSON: trailing characters"),
+        ] {
+            let said = plain_json::<Row>(text).unwrap_err();
+            assert!(said.starts_with(words), "{said}");
+        }
     }
 
     #[test]

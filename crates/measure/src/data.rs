@@ -221,6 +221,9 @@ pub struct LogSummary {
     /// cuts that it was drawn with, if it says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surprise: Option<Surprise>,
+    /// Whether its text is there, and nothing says how it was drawn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsaid_temperature: bool,
     /// Whether the draft's rows are about their own positions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<DraftFit>,

@@ -78,9 +78,13 @@ pub(super) fn evaluate(
         .map(|asked| asked.drafts)
         .max();
     if let Some(most) = most.filter(|&n| n > listed) {
+        let (has, more) = match task.log.is_top_heavy() {
+            true => ("lists", ", or list more tokens"),
+            false => ("the vocabulary has", ""),
+        };
         return Err(refused(format!(
-            "lists {listed} tokens, fewer than the {most} distinct drafts that ⟨drafts⟩ asks for; \
-             ask for {listed} at most, or list more tokens"
+            "{has} {listed} tokens, fewer than the {most} distinct drafts that ⟨drafts⟩ asks for; \
+             ask for {listed} at most{more}"
         )));
     }
     workspace.answers.clear();

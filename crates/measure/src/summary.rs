@@ -499,6 +499,7 @@ impl LogPart {
                 repetition: looping::repetition(&labels)
                     .filter(|found| found.looping_positions > 0),
                 surprise: None,
+                unsaid_temperature: log.has_tokens() && log.metadata().sampling.is_none(),
                 fit: fit_of(log, settings),
                 masked: log.has_masks(),
                 repeated_positions: looping::repeated_positions(&labels),

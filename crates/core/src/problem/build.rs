@@ -218,6 +218,9 @@ pub(super) fn build_tuples(
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
     let tuples = needed(tuples, "draft.tuples", "list the draft tuples")?;
+    if tuples.is_empty() {
+        return Err(FieldError::Empty("draft.tuples".to_owned()));
+    }
     let cure = "list one probability a tuple";
     let probabilities = needed(probabilities, "draft.probabilities", cure)?;
     let tuples = tuples

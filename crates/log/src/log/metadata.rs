@@ -8,6 +8,7 @@ use std::fmt;
 /// A file that took part, by its name and contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(expecting = "an object with the name of a file, and its sha256 if known")]
 pub struct FileIdentity {
     /// The name, without its folders.
     pub name: String,
@@ -19,6 +20,7 @@ pub struct FileIdentity {
 /// How the logged `token`s were drawn from the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(expecting = "an object with the temperature")]
 pub struct Sampling {
     /// The temperature; 0 is the most probable token.
     pub temperature: f64,

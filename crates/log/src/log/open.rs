@@ -106,14 +106,8 @@ impl Log {
         vocabulary: Option<usize>,
     ) -> Result<Self, LogError> {
         let metadata = match &contents.metadata {
-            Some(text) => typed::whole_json(text).map_err(|error| {
-                LogError::format(
-                    path,
-                    format!(
-                        "its metadata cannot be read: {error}; docs/reference/log-format.md says \
-                         what each field holds"
-                    ),
-                )
+            Some(text) => typed::plain_json(text).map_err(|said| {
+                LogError::format(path, format!("its metadata: {said}; {FIELDS}"))
             })?,
             None => Metadata::default(),
         };
@@ -209,6 +203,7 @@ impl Log {
         }
         let mut vocabulary = None;
         check_depths(&shards)?;
+        check_text(&shards)?;
         for shard in &shards {
             let here = shard.vocabulary(&metadata, wanted)?;
             if let Some(before) = vocabulary.filter(|&before| before != here) {
@@ -265,6 +260,29 @@ impl Log {
             ignored,
         })
     }
+}
+
+const FIELDS: &str = "docs/reference/log-format.md says what each field holds";
+
+/// Refuses shards of which some say where their positions are in a text, or which token came out, and
+/// others do not.
+fn check_text(shards: &[Shard]) -> Result<(), LogError> {
+    for one in [Beside::PromptId, Beside::Position, Beside::Token] {
+        let of = |is: bool| {
+            shards
+                .iter()
+                .find(|shard| shard.beside[one].is_some() == is)
+        };
+        if let (Some(with), Some(without)) = (of(true), of(false)) {
+            let (_, name, ..) = Beside::ALL[one as usize];
+            let message = format!(
+                "is missing, and {} has it; put it into all shards of the log, or into none",
+                with.path.display()
+            );
+            return Err(LogError::tensor(&without.path, name, message));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses shards that differ in their depths, or whose positions do not say where in a text
@@ -360,16 +378,16 @@ pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
 }
 
 fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
-    let unreadable = |error| LogError::format(path, format!("cannot be read: {error}"));
+    let unreadable = |said: String| LogError::format(path, format!("{said}; {FIELDS}"));
     // Before the fields, which another version may have named otherwise.
-    let Version { schema } = typed::whole_json(text).map_err(unreadable)?;
+    let Version { schema } = typed::plain_json(text).map_err(unreadable)?;
     if schema != u64::from(SCHEMA) {
         return Err(LogError::format(
             path,
             format!("schema is {schema}; this version of specgap reads {SCHEMA}"),
         ));
     }
-    let index: Index = typed::whole_json(text).map_err(unreadable)?;
+    let index: Index = typed::plain_json(text).map_err(unreadable)?;
     let mut seen = HashMap::with_capacity(index.shards.len());
     for (entry, shard) in index.shards.iter().enumerate() {
         if let Some(first) = seen.insert(shard.file.as_str(), entry) {

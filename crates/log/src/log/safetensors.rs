@@ -7,9 +7,11 @@ use super::metadata::METADATA_KEY;
 use super::source::Source;
 use super::tensor::Tensor;
 use safetensors::SafeTensorError;
-use safetensors::tensor::Metadata;
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use specgap_base::typed;
 use specgap_entries::Dtype;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,12 +69,12 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
 }
 
 /// A header of no more entries than a file of ours or of a model has, each of which takes some
-/// time and memory more than its text.
-struct FewEntries;
+/// time and memory more than its text. The library does not name a tensor that is wrong by itself.
+struct FewEntries(Vec<(String, TensorInfo)>);
 
 impl<'de> Deserialize<'de> for FewEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Self)
+        deserializer.deserialize_map(Self(Vec::new()))
     }
 }
 
@@ -83,9 +85,15 @@ impl<'de> Visitor<'de> for FewEntries {
         f.write_str("an object of tensors")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
         let mut count = 0;
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "__metadata__" => {
+                    map.next_value::<Option<HashMap<String, String>>>()?;
+                }
+                _ => self.0.push((name, map.next_value()?)),
+            }
             count += 1;
             if count > MOST_TENSORS {
                 return Err(A::Error::custom(format!(
@@ -97,23 +105,45 @@ impl<'de> Visitor<'de> for FewEntries {
     }
 }
 
-/// The length of the header and what it says, if header and tensors fill the file to the byte.
+/// Says what is wrong with one tensor by itself.
+fn of_tensor(info: &TensorInfo) -> Option<String> {
+    let (start, end) = info.data_offsets;
+    let bits = (info.shape.iter().copied())
+        .try_fold(1usize, usize::checked_mul)
+        .and_then(|entries| entries.checked_mul(info.dtype.bitsize()));
+    let held = end.checked_sub(start);
+    (bits.is_none() || held.and_then(|bytes| bytes.checked_mul(8)) != bits).then(|| {
+        format!(
+            "its data_offsets are {start} to {end}, and its shape {:?} of {:?} takes {}",
+            info.shape,
+            info.dtype,
+            bits.map_or("more than there is".to_owned(), |bits| format!(
+                "{} bytes",
+                bits / 8
+            ))
+        )
+    })
+}
+
+/// The length of the header and what it says, or what is wrong with it, if header and tensors fill the
+/// file to the byte.
 ///
 /// The library checks that the tensors lie one behind the other. It would want all of the file
 /// to check its length.
-fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, LogError> {
+fn header(source: &Source) -> Result<Result<(u64, Metadata), String>, LogError> {
+    let wrong = |error: SafeTensorError| Ok(Err(error.to_string()));
     if source.length() < LENGTH_BYTES {
-        return Ok(Err(SafeTensorError::HeaderTooSmall));
+        return wrong(SafeTensorError::HeaderTooSmall);
     }
     let first = source.window(0, LENGTH_BYTES as usize)?;
     let length = first
         .first_chunk()
         .map_or(0, |bytes| u64::from_le_bytes(*bytes));
     if length > LONGEST_HEADER {
-        return Ok(Err(SafeTensorError::HeaderTooLarge));
+        return wrong(SafeTensorError::HeaderTooLarge);
     }
     if LENGTH_BYTES + length > source.length() {
-        return Ok(Err(SafeTensorError::InvalidHeaderLength));
+        return wrong(SafeTensorError::InvalidHeaderLength);
     }
     let bytes = source.window(LENGTH_BYTES, length as usize)?;
     let left = source.length() - LENGTH_BYTES - length;
@@ -121,15 +151,25 @@ fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, L
 }
 
 /// Reads what a header says, if its tensors fill the `left` bytes behind it.
-fn parsed(bytes: &[u8], left: u64) -> Result<Metadata, SafeTensorError> {
-    let text = std::str::from_utf8(bytes).map_err(SafeTensorError::InvalidHeader)?;
-    let few = serde_json::from_str::<FewEntries>(text);
-    let metadata = few.and_then(|_| serde_json::from_str::<Metadata>(text));
-    let metadata = metadata.map_err(SafeTensorError::InvalidHeaderDeserialization)?;
+fn parsed(bytes: &[u8], left: u64) -> Result<Metadata, String> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| SafeTensorError::InvalidHeader(error).to_string())?;
+    let FewEntries(each) = typed::plain_json(text).map_err(|said| format!("its header: {said}"))?;
+    for (name, info) in &each {
+        if let Some(said) = of_tensor(info) {
+            return Err(format!("its header: {name}: {said}"));
+        }
+    }
+    let metadata: Metadata = serde_json::from_str(text)
+        .map_err(|error| SafeTensorError::InvalidHeaderDeserialization(error).to_string())?;
     let tensors = metadata.tensors();
-    let ends = tensors.values().map(|info| info.data_offsets.1 as u64);
-    match ends.max().unwrap_or(0) == left {
-        true => Ok(metadata),
-        false => Err(SafeTensorError::MetadataIncompleteBuffer),
+    let last = tensors.iter().max_by_key(|(_, info)| info.data_offsets.1);
+    match last {
+        Some((name, info)) if info.data_offsets.1 as u64 != left => Err(format!(
+            "its header: {name} ends at byte {} of the {left} behind the header",
+            info.data_offsets.1
+        )),
+        None if left > 0 => Err(SafeTensorError::MetadataIncompleteBuffer.to_string()),
+        _ => Ok(metadata),
     }
 }

@@ -39,13 +39,24 @@ fn on_texts(command: &str, of: &MeasuredTexts) -> String {
 pub(crate) fn after_gap(report: &GapReport) -> String {
     let surprises = || report.logs.iter().filter_map(|log| log.surprise.as_ref());
     let fits = report.logs.iter().filter_map(|log| log.fit.as_ref());
+    let names = || report.logs.iter().map(|log| log.name.as_str());
+    let is_unsaid = report.logs.iter().any(|log| log.unsaid_temperature);
     mended(surprises(), fits).unwrap_or_else(|| match surprises().next() {
         Some(_) => {
-            let names = report.logs.iter().map(|log| log.name.as_str());
-            let length = again("length", names);
+            let mut length = again("length", names());
+            if let Some(row) = report.overlap.first().filter(|_| is_unsaid) {
+                length.push_str(&format!(" --temperature {}", row.temperature));
+            }
             format!(
                 "{length} --cost-ratio 0.05 says how many tokens to draft where a draft step takes a \
                  twentieth of a target step, and tree which tree"
+            )
+        }
+        None if is_unsaid => {
+            let gap = again("gap", names());
+            format!(
+                "{gap} --temperature T, with the T that the text was drawn at (sampling.temperature in the \
+                 metadata says it for good); then specgap length and tree say how much to draft"
             )
         }
         None => {
