@@ -876,7 +876,7 @@ fn headers_name_the_tensor_that_is_wrong() {
         let mut file = (text.len() as u64).to_le_bytes().to_vec();
         file.extend(&text);
         file.extend(&whole[8 + length..]);
-        let error = read_all("x.safetensors", file).unwrap_err();
+        let error = read_all("x.safetensors", file).unwrap_err().to_string();
         assert!(error.contains(words), "{error} lacks {words}");
     }
 }
