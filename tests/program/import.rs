@@ -371,7 +371,7 @@ fn a_prompt_length_beside_a_pair_counts() {
             &scored.iter().map(of).collect::<Vec<_>>(),
         );
     };
-    let line = "--from vllm pair.jsonl --vocab 12 --out log";
+    let line = "--from vllm pair.jsonl --vocab 12 --out";
     let mut printed = Vec::new();
     for (own, beside, more) in [
         (None, None, " --prompt-tokens 3"),
@@ -380,7 +380,8 @@ fn a_prompt_length_beside_a_pair_counts() {
         (Some(3), Some(3), " --prompt-tokens 5"),
     ] {
         pair(own, beside);
-        let run = import(folder.path(), &format!("{line}{more} --force")).ok();
+        let out = printed.len();
+        let run = import(folder.path(), &format!("{line} log{out}{more}")).ok();
         printed.push(run.out.lines().next().unwrap().to_owned());
     }
     assert!(printed.iter().all(|one| *one == printed[0]), "{printed:?}");
@@ -389,14 +390,13 @@ fn a_prompt_length_beside_a_pair_counts() {
         "pair.jsonl: record 0 (line 1): prompt_length: is 4, and 3",
         "alike",
     ];
-    refused(folder.path(), &format!("{line} --force"), &words);
+    refused(folder.path(), &format!("{line} other"), &words);
     // The target wrote five tokens of the eight that the draft scored.
     let mut target = records("vllm-chat-target.jsonl");
     target[0]["prompt_length"] = 2.into();
     write(folder.path(), "target.jsonl", &target);
     let draft = fixture("vllm-scored-draft.jsonl");
-    let line =
-        format!("--from vllm --target target.jsonl --draft {draft} --vocab 12 --out log --force");
+    let line = format!("--from vllm --target target.jsonl --draft {draft} --vocab 12 --out other");
     let words = [
         "target.jsonl: record 0 (line 1): prompt_length: is 2",
         "the last 5",
@@ -428,7 +428,7 @@ const MALFORMED: &str = r#"
     sglang-target /0/meta_info/completion_tokens = 9 -> record 0 | meta_info.completion_tokens: is 9 | has 5 tokens
     sglang-target /0/meta_info/spec_num_correct_drafts = 12 -> record 0 | meta_info.spec_num_correct_drafts: is 12 | spec_num_proposed_drafts only 9
     sglang-target /0/meta_info/spec_verify_ct = 0 -> record 0 | meta_info.spec_verify_ct: is 0 | spec_num_proposed_drafts 9
-    sglang-target /0/meta_info/output_token_logprobs/1/0 = -29.5 -> record 0 | meta_info.output_top_logprobs[1]: has | the text's own entry -29.5
+    sglang-target /0/meta_info/output_token_logprobs/0/0 = -29.5 -> record 0 | meta_info.output_top_logprobs[0]: has | the text's own entry -29.5
     sglang-flat-target /0/meta_info/output_top_logprobs = [[[-1.0, 0, null]]] -> record 0 | output_top_logprobs_val_flat: is there beside meta_info.output_top_logprobs
     sglang-flat-target /0/meta_info/output_top_logprobs_shape = [5, 3] -> record 0 | output_top_logprobs_val_flat: has 20 entries
     sglang-b64-draft /0/meta_info/input_top_logprobs_val_flat_b64 = "!!!!" -> record 0 | input_top_logprobs_val_flat_b64: is no base64
