@@ -747,7 +747,9 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
     };
     // Any flipped bit that leaves a summary is seen by its hash; earlier versions wrote none.
     let part = std::fs::read_to_string(path.join("part-2")).unwrap();
-    let digit = part.find("\"bins\":[[").unwrap() + "\"bins\":[[".len();
+    let bins = part.find("\"bins\":[[").unwrap();
+    // The last digit of a number, so that it stays one.
+    let digit = bins + part[bins..].find(',').unwrap() - 1;
     let mut flipped = part.clone().into_bytes();
     flipped[digit] ^= 1;
     std::fs::write(path.join("flipped"), flipped).unwrap();
