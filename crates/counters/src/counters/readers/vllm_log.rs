@@ -59,7 +59,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
             };
             let reached = rates.map(|rates| by_rates(&rates, rounds, 0.0005));
             if rounds == even {
-                let names = ["Accepted:", "Per-position acceptance rate:"];
+                let names = ["Accepted", "Per-position acceptance rate"];
                 agree_by_place(names, accepted, reached.as_deref()).map_err(refused)?;
             }
             let one = Rounds::new(rounds, Some(drafted), accepted, reached);
