@@ -131,7 +131,7 @@ const PLAIN: [usize; 3] = [0, 2, 5];
 const BOTH: [Straddle; 2] = [Straddle::Once, Straddle::Independent];
 
 /// Of independent strata a token over a cut is two, and falling levels alone accept less than fixed ones
-/// in about one case of 60: there those are taken. In the last case falling levels accept .845.
+/// in a few of 600 cases: there those are taken. In the last case falling levels accept .845.
 #[test]
 fn the_best_passes_accept_no_less_than_fixed_ones() {
     let (target, draft) = rows(&[0.0, 0.125, 0.5, 0.375], &[0.4, 0.2, 0.2, 0.2]);
@@ -156,7 +156,7 @@ fn the_best_passes_accept_no_less_than_fixed_ones() {
         let best = level.optimal_acceptance_rate();
         assert!(best.lower() <= rate && rate <= best.upper() + 1e-12);
     }
-    assert!(fewer > 5, "{fewer}");
+    assert!(fewer > 1, "{fewer}");
 }
 
 #[test]
