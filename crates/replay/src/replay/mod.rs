@@ -36,6 +36,7 @@ mod read;
 mod relaxed;
 mod rollouts;
 mod rows;
+mod spill;
 mod timings;
 mod trees;
 
@@ -108,6 +109,11 @@ pub enum ReplayError {
     /// and the cure.
     #[error("{0}: position {1}: {2}")]
     Position(PathBuf, usize, String),
+    /// The file that holds texts too many for memory.
+    #[error(
+        "texts that memory does not hold go to a temporary file, and that failed: {0}; set TMPDIR to a folder with more room"
+    )]
+    Spill(#[from] std::io::Error),
     /// Settings that leave nothing to do.
     #[error("{0}")]
     Settings(String),

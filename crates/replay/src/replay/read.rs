@@ -6,17 +6,25 @@ use super::parts::Parts;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, ServedRows, Task, Workspace, in_proportion, most_unlisted};
+use super::spill::{Piece, Spill};
+use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts, Span};
 use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
 use specgap_row::Unlisted;
 use specgap_sampling::{Cuts, Lists, Model};
 use specgap_statistics::{Clustered, Estimate};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Positions that one task takes: of rows, and of lists that are this much shorter as many more.
 const SPAN: usize = 16;
 const LISTED: usize = 256;
+
+/// Positions that are held in memory where texts may go to a file: some 65 MB.
+pub(super) const HELD: usize = 1 << 18;
 
 /// A text from its first token on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,9 +51,23 @@ pub struct Text {
     pub(super) asked: Vec<Answers>,
     /// The same where no token of the rest has both p and q: as many, or none.
     pub(super) apart: Vec<Answers>,
+    /// Stretches before these positions that are not in memory.
+    pub(super) pieces: Vec<Piece>,
 }
 
 impl Text {
+    /// How many it has.
+    pub(super) fn tokens(&self) -> usize {
+        let away = self.pieces.iter().map(|piece| piece.tokens);
+        self.places.len() + away.sum::<usize>()
+    }
+
+    /// All positions that rounds may meet, at every depth.
+    fn met(&self) -> impl Iterator<Item = &TextPosition> {
+        let flat = self.places.iter().filter(|_| self.by_start.is_empty());
+        flat.chain(self.by_start.iter().flatten())
+    }
+
     /// The positions that a round meets which begins behind `start` tokens, as the draft saw them
     /// from there.
     pub fn ahead(&self, start: usize) -> &[TextPosition] {
@@ -64,6 +86,8 @@ pub(super) struct Reading<'a> {
     pub(super) rollouts: bool,
     /// Whose rows are read.
     pub(super) parts: Parts,
+    /// How many positions stay in memory, where the others may go to a file: of texts alone.
+    pub(super) held: Option<usize>,
 }
 
 impl<'a> Reading<'a> {
@@ -95,6 +119,64 @@ struct Reader {
     open: BTreeMap<usize, (usize, i64)>,
 }
 
+/// What is known of all positions that rounds may meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    pub(super) met: usize,
+    /// Whether it is not known if the token is the draft's likeliest: at so many.
+    pub(super) without_hit: usize,
+    /// Tokens of texts that rows do not list.
+    unlisted: usize,
+    /// What rows do not list leaves a ratio open, or q at a token; and rows list some tokens only.
+    is_open: bool,
+    draft_is_open: bool,
+    is_cut: bool,
+    /// The target's mass on what the draft can draw is told somewhere.
+    pub(super) covers: bool,
+    /// The overlap, or p of the likeliest token, is not known at some position.
+    pub(super) lacks_overlap: bool,
+    pub(super) lacks_p_hit: bool,
+    /// A head says nothing of some place but the last of a text, which is never drafted.
+    pub(super) lacks_head: [bool; 2],
+}
+
+impl Seen {
+    fn of(text: &Text) -> Self {
+        let mut seen = Self::default();
+        for place in text.met() {
+            seen.met += 1;
+            seen.without_hit += usize::from(place.hit.is_none());
+            seen.is_open |= place.ratio_bounds[0] < place.ratio_bounds[1];
+            seen.draft_is_open |= place.draft_bounds[0] < place.draft_bounds[1];
+            seen.is_cut |= place.rest != Rest::None;
+            seen.covers |= place.covered.is_some();
+            seen.lacks_overlap |= place.exact_overlap.is_none();
+            seen.lacks_p_hit |= place.p_hit.is_none();
+        }
+        seen.unlisted = text.places.iter().filter(|place| !place.listed).count();
+        for place in text.places.iter().rev().skip(1) {
+            seen.lacks_head[0] |= place.head_acceptance.is_none();
+            seen.lacks_head[1] |= place.head_overlap.is_none();
+        }
+        seen
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            met: self.met + other.met,
+            without_hit: self.without_hit + other.without_hit,
+            unlisted: self.unlisted + other.unlisted,
+            is_open: self.is_open | other.is_open,
+            draft_is_open: self.draft_is_open | other.draft_is_open,
+            is_cut: self.is_cut | other.is_cut,
+            covers: self.covers | other.covers,
+            lacks_overlap: self.lacks_overlap | other.lacks_overlap,
+            lacks_p_hit: self.lacks_p_hit | other.lacks_p_hit,
+            lacks_head: [0, 1].map(|at| self.lacks_head[at] | other.lacks_head[at]),
+        }
+    }
+}
+
 /// All texts of some logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texts {
@@ -109,6 +191,10 @@ pub struct Texts {
     pub texts: Vec<Text>,
     /// How many prompts there are.
     pub clusters: usize,
+    /// Where those are that are not in memory.
+    pub(super) spill: Arc<Spill>,
+    /// What is known of all positions.
+    pub(super) seen: Seen,
     /// How many logs were read.
     logs: usize,
     /// What the rollouts of each log tell; empty unless all logs have some.
@@ -142,7 +228,7 @@ impl Texts {
     /// position where there is one, and says what to do.
     ///
     /// # Complexity
-    /// O(N V) time; memory grows by some 240 bytes a position.
+    /// O(N V) time; memory grows by some 250 bytes a position.
     pub fn read(
         logs: &[Log],
         temperature: Option<f64>,
@@ -167,6 +253,7 @@ impl Texts {
             question,
             rollouts,
             parts,
+            held,
         } = asked;
         let (cuts, rollouts, question) = (*cuts, *rollouts, *question);
         let mut all = Self::default();
@@ -226,6 +313,9 @@ impl Texts {
         // They were drawn from whole rows.
         let rollouts = rollouts && all.served.keep_all();
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
+        let mut logs_of_paths = logs.iter().filter(|log| log.has_rollouts());
+        let is_text_alone = question.is_none() && logs_of_paths.next().is_none();
+        let held = held.filter(|_| is_text_alone && !all.is_by_depth());
         for log in logs {
             let rollouts = if with_rollouts { log.rollouts()? } else { None };
             if let Some(rollouts) = &rollouts {
@@ -244,10 +334,11 @@ impl Texts {
                 let shorter = (LISTED / log.listed().max(1)).clamp(1, SPAN);
                 parts.each(number, log, SPAN * shorter, work, visit)
             };
-            all.add(log, question, rollouts.as_ref(), &reading)?;
+            all.add(log, (question, held), rollouts.as_ref(), &reading)?;
             all.logs += 1;
         }
         parts.end()?;
+        all.see();
         Ok(all)
     }
 
@@ -327,18 +418,44 @@ impl Texts {
         self.depths.is_none_or(|most| drafts <= most as f64)
     }
 
-    /// All positions that rounds may meet, at every depth.
+    /// All positions that rounds may meet, at every depth, of texts that are in memory.
     pub(super) fn met(&self) -> impl Iterator<Item = &TextPosition> {
-        let texts = self.texts.iter();
-        texts.flat_map(|text| {
-            let flat = text.places.iter().filter(|_| text.by_start.is_empty());
-            flat.chain(text.by_start.iter().flatten())
-        })
+        self.texts.iter().flat_map(Text::met)
+    }
+
+    /// What each text gives, whole, in their order.
+    pub(super) fn each<T: Send>(&self, of: impl Fn(&Text) -> T + Sync) -> Vec<T> {
+        self.each_of(0..self.texts.len(), of)
+    }
+
+    /// The same of some of them.
+    pub(super) fn each_of<T: Send>(
+        &self,
+        range: Range<usize>,
+        of: impl Fn(&Text) -> T + Sync,
+    ) -> Vec<T> {
+        side_by_side::each(&self.texts[range], |text| of(&self.whole(text)))
+    }
+
+    /// A text with all of its positions.
+    pub(super) fn whole<'a>(&self, text: &'a Text) -> Cow<'a, Text> {
+        self.spill.whole(text)
+    }
+
+    /// Refuses what was made of numbers that could not be written, or read again.
+    pub(super) fn check(&self) -> Result<(), ReplayError> {
+        Ok(self.spill.check()?)
+    }
+
+    /// Goes through all positions once.
+    fn see(&mut self) {
+        let each = self.each(Seen::of);
+        self.seen = each.into_iter().fold(Seen::default(), Seen::and);
     }
 
     /// Returns whether all rows that rounds may meet list all tokens.
     pub(super) fn are_whole(&self) -> bool {
-        self.met().all(|place| place.rest == Rest::None)
+        !self.seen.is_cut
     }
 
     /// Returns whether the draft's rows depend on where a round begins.
@@ -354,15 +471,6 @@ impl Texts {
     /// The most tokens of a rollout, if there are any.
     pub(super) fn rollout_tokens(&self) -> Option<usize> {
         self.rollouts.iter().map(|kind| kind.tokens).min()
-    }
-
-    /// Places that a head has to say something of: all but the last of each text, which is
-    /// never drafted.
-    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &TextPosition> {
-        self.texts.iter().flat_map(|text| {
-            let all = text.places.split_last();
-            all.map_or(&[][..], |(_, before)| before)
-        })
     }
 
     /// Returns what each text gives, in their order, added up by prompt.
@@ -385,13 +493,12 @@ impl Texts {
 
     /// Tokens of each prompt.
     pub(super) fn tokens(&self) -> Vec<f64> {
-        self.sums(self.texts.iter().map(|text| text.places.len() as f64))
+        self.sums(self.texts.iter().map(|text| text.tokens() as f64))
     }
 
     /// Tokens that their rows do not list, where there are rows.
     pub(super) fn unlisted(&self) -> usize {
-        let places = self.texts.iter().flat_map(|text| &text.places);
-        places.filter(|place| !place.listed).count() - self.lacking
+        self.seen.unlisted - self.lacking
     }
 
     /// Positions at which the log has no row of the draft.
@@ -401,8 +508,7 @@ impl Texts {
 
     /// Returns whether the same leaves q open at any token.
     pub(super) fn draft_is_open(&self) -> bool {
-        let mut places = self.met();
-        places.any(|place| place.draft_bounds[0] < place.draft_bounds[1])
+        self.seen.draft_is_open
     }
 
     /// Returns whether the rows tell what a policy decides on that needs this list of rollouts:
@@ -419,17 +525,16 @@ impl Texts {
 
     /// Returns whether what rows do not list leaves any ratio open.
     pub(super) fn are_open(&self) -> bool {
-        let mut places = self.met();
-        places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+        self.seen.is_open
     }
 
     /// Returns how often a drafted token of the text is accepted by token verification, min(1, q/p)
     /// on average, with bounds where rows leave q/p open.
     pub(super) fn acceptance(&self) -> Estimate {
         let tokens = self.tokens();
-        let of = |ratio: &dyn Fn(&TextPosition) -> f64| {
+        let of = |ratio: &(dyn Fn(&TextPosition) -> f64 + Sync)| {
             let sum = |text: &Text| text.places.iter().map(|place| ratio(place).min(1.0)).sum();
-            let sums = self.sums(self.texts.iter().map(sum));
+            let sums = self.sums(self.each(sum));
             Clustered::new(sums.into_iter().zip(tokens.iter().copied())).estimate()
         };
         let end = |end: usize| of(&|place| place.ratio_bounds[end]).mean;
@@ -452,14 +557,14 @@ impl Texts {
 
     /// N, over all texts.
     pub fn positions(&self) -> usize {
-        self.texts.iter().map(|text| text.places.len()).sum()
+        self.texts.iter().map(Text::tokens).sum()
     }
 
     /// Adds the texts of a log.
     fn add(
         &mut self,
         log: &Log,
-        question: Option<&Question<'_>>,
+        (question, most): (Option<&Question<'_>>, Option<usize>),
         rollouts: Option<&Rollouts>,
         reading: &SpansRead<'_>,
     ) -> Result<(), ReplayError> {
@@ -488,12 +593,18 @@ impl Texts {
             _ => 1.0,
         };
         let (mut reader, mut number) = (Reader::default(), 0);
+        let mut held: usize = self.texts.iter().map(|text| text.places.len()).sum();
         let mut further: Vec<Vec<Read>> = deeper.iter().map(|_| Vec::new()).collect();
         reading(&task, &deeper, &mut |span| {
             let mut depths = span.into_iter();
             for read in depths.next().unwrap_or_default() {
                 self.take(&task, &mut reader, grouped.as_ref(), spacing, number, read)?;
                 number += 1;
+                held += 1;
+            }
+            if most.is_some_and(|most| held > most) {
+                self.put_away()?;
+                held = 0;
             }
             for (all, one) in further.iter_mut().zip(depths) {
                 all.extend(one);
@@ -504,6 +615,12 @@ impl Texts {
             text.add_depths(&further, before);
         }
         Ok(())
+    }
+
+    /// Takes all texts out of memory.
+    fn put_away(&mut self) -> Result<(), ReplayError> {
+        let mut held = (self.texts.iter_mut()).filter(|text| !text.places.is_empty());
+        Ok(held.try_for_each(|text| self.spill.take(text))?)
     }
 
     /// Puts a position of a log, by its number there, behind the others of its text.
@@ -557,7 +674,7 @@ impl Texts {
         if let Some((index, next)) = open.get_mut(&cluster)
             && let Some(text) = self.texts.get_mut(*index)
         {
-            let start = text.places.len();
+            let start = text.tokens();
             let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
             let here = here.iter().filter_map(|&index| rollouts?.get(index));
             (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
@@ -629,9 +746,10 @@ impl Texts {
     pub(super) fn sorted(&self, keep: &dyn Fn(Option<usize>) -> bool) -> Self {
         let of = |cluster: usize| self.group_of.get(cluster).copied().flatten();
         let mut prompts: BTreeMap<usize, Vec<(u64, &Text)>> = BTreeMap::new();
-        for text in self.texts.iter().filter(|text| keep(of(text.cluster))) {
+        let digests = self.each(Text::digest).into_iter().zip(&self.texts);
+        for (digest, text) in digests.filter(|(_, text)| keep(of(text.cluster))) {
             let own = prompts.entry(text.cluster).or_default();
-            own.push((text.digest(), text));
+            own.push((digest, text));
         }
         let mut prompts: Vec<(usize, Vec<(u64, &Text)>)> = prompts.into_iter().collect();
         for (_, texts) in &mut prompts {
@@ -650,12 +768,14 @@ impl Texts {
                     ratios: text.ratios.clone(),
                     by_start: text.by_start.clone(),
                     spacing: text.spacing,
+                    pieces: text.pieces.clone(),
                     ..Text::default()
                 })
             });
-        Self {
+        let mut sorted = Self {
             texts: texts.collect(),
             clusters,
+            spill: self.spill.clone(),
             temperature: self.temperature,
             served: self.served,
             cuts: self.cuts,
@@ -664,7 +784,9 @@ impl Texts {
             groups: self.groups.clone(),
             group_of,
             ..Self::default()
-        }
+        };
+        sorted.see();
+        sorted
     }
 }
 

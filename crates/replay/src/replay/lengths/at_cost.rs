@@ -2,7 +2,8 @@
 
 use super::super::measured::within;
 use super::super::timings::Timings;
-use super::coins::{TextCoins, Unlisted};
+use super::bounds::OracleCalls;
+use super::coins::Unlisted;
 use super::data::{AtCost, Bound, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
 use super::measure::Measurement;
@@ -21,24 +22,32 @@ pub(super) struct Best<'a> {
 }
 
 impl Measurement<'_> {
-    /// The policy of a family that is quickest on half of the prompts.
+    /// Speeds on the half of the prompts that chooses, policy by policy, at each of some costs; none of
+    /// those whose drafts are not known.
+    pub(super) fn halves(&self, timings: &[Timings], played: &[Played]) -> Vec<Vec<Option<f64>>> {
+        let of = |one: &Played| {
+            let half =
+                (one.known.is_whole()).then(|| Group::half(one.outcomes.all(), &self.tokens, 0));
+            let speed = |timings| Some(half.as_ref()?.speed(timings)?.mean);
+            timings.iter().map(speed).collect()
+        };
+        played.iter().map(of).collect()
+    }
+
+    /// The policy of a family that is quickest there, by its speeds at one of these costs.
     pub(super) fn best<'a>(
         &self,
         family: &str,
         way: Way,
         played: &'a [Played],
-        timings: &Timings,
+        (halves, cost): (&[Vec<Option<f64>>], usize),
     ) -> Option<Best<'a>> {
-        let of_family = played.iter().filter(|one| {
-            one.way == way && one.policy.family.name == family && one.known.is_whole()
-        });
-        let speeds = of_family.filter_map(|one| {
-            let half = Group::half(&one.outcomes, &self.tokens, 0);
-            Some((half.speed(timings)?.mean, one))
-        });
+        let of_family = (played.iter().zip(halves))
+            .filter(|(one, _)| one.way == way && one.policy.family.name == family);
+        let speeds = of_family.filter_map(|(one, speeds)| Some((speeds[cost]?, one)));
         let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
         let (flattered, one) = best?;
-        let reports = Group::half(&one.outcomes, &self.tokens, 1);
+        let reports = Group::half(one.outcomes.all(), &self.tokens, 1);
         (reports.prompts() > 0).then_some(Best {
             policy: one.policy,
             flattered,
@@ -53,7 +62,7 @@ impl Measurement<'_> {
         let is_bounded = self.is_open(way.0) && way.1 == ChainRule::TOKEN;
         let end = |unlisted| {
             let played = self.played(best.policy, way, unlisted);
-            let reports = Group::half(&played.outcomes, &self.tokens, 1);
+            let reports = Group::half(played.outcomes.all(), &self.tokens, 1);
             Some(reports.speed(timings)?.mean)
         };
         let ends = || Some([end(Unlisted::Rejected)?, end(Unlisted::Accepted)?]);
@@ -73,7 +82,12 @@ impl Measurement<'_> {
 
     /// Returns what is best at each cost, each chosen on half of the prompts: a fixed length, and the
     /// parameter of every other family whose drafts are known.
-    pub(super) fn at_costs(&self, timings: &[Timings], played: &[Played]) -> Vec<AtCost> {
+    pub(super) fn at_costs(
+        &self,
+        timings: &[Timings],
+        played: &[Played],
+        oracle: &OracleCalls,
+    ) -> Vec<AtCost> {
         // A choice by the middles of wide bounds is none.
         if self.is_wide {
             return Vec::new();
@@ -83,14 +97,24 @@ impl Measurement<'_> {
         let blind: Vec<Vec<Bound>> = blind
             .map(|&verifier| self.coin_blind_each(timings, verifier))
             .collect();
+        let halves = self.halves(timings, played);
         let each = timings.iter().enumerate().filter_map(|(index, timings)| {
             let blind = blind.iter().map(|bounds| bounds[index].clone());
-            self.at_cost(timings, played, blind.collect())
+            self.at_cost(
+                timings,
+                (played, (&halves, index)),
+                (oracle, blind.collect()),
+            )
         });
         each.collect()
     }
 
-    fn at_cost(&self, timings: &Timings, played: &[Played], blind: Vec<Bound>) -> Option<AtCost> {
+    fn at_cost(
+        &self,
+        timings: &Timings,
+        (played, at): (&[Played], (&[Vec<Option<f64>>], usize)),
+        (oracle, blind): (&OracleCalls, Vec<Bound>),
+    ) -> Option<AtCost> {
         let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());
         let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
         // Of block verification on lists nothing is bounded.
@@ -100,7 +124,7 @@ impl Measurement<'_> {
         };
         for way in self.ways() {
             let (drafts, verifier) = way;
-            let Some(best) = self.best("fixed", way, played, timings) else {
+            let Some(best) = self.best("fixed", way, played, at) else {
                 continue;
             };
             let fixed = self.chosen(way, &best, timings)?;
@@ -126,7 +150,7 @@ impl Measurement<'_> {
                 if family.name == "fixed" || drafts != Drafts::Sampled {
                     continue;
                 }
-                let Some(best) = self.best(family.name, way, played, timings) else {
+                let Some(best) = self.best(family.name, way, played, at) else {
                     continue;
                 };
                 let Some(times) = best.reports.times(timings, false) else {
@@ -152,7 +176,7 @@ impl Measurement<'_> {
             chosen,
             paired,
             policies,
-            oracle: self.oracle_speed(timings, TextCoins::oracle_calls),
+            oracle: self.oracle_speed(timings, oracle),
             coin_blind: blind,
         })
     }

@@ -2,24 +2,42 @@
 
 use super::super::measured::within;
 use super::super::position::TextPosition;
+use super::super::read::Text;
 use super::super::timings::Timings;
 use super::coins::{TextCoins, Unlisted, coins};
 use super::data::{Bound, Bounds, EntropyBound, SeveralRounds};
 use super::drafts::Drafts;
 use super::measure::Measurement;
-use super::outcome::{Group, Played};
+use super::outcome::{Group, Known, Outcome, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
 use specgap_core::rounds::floats::{coin_blind_each, replay_each};
 use specgap_core::rounds::{ChainRule, DraftLength};
 use specgap_statistics::{Clustered, Estimate};
 
+/// The oracle's calls of each text, and their least and most where rows leave coins open.
+pub(super) struct OracleCalls {
+    whole: Vec<f64>,
+    ends: Option<[Vec<f64>; 2]>,
+}
+
+impl OracleCalls {
+    fn estimate(&self, of: impl Fn(&[f64]) -> Estimate) -> Estimate {
+        let ends = self.ends.as_ref();
+        let bounds = ends.map(|ends| ends.each_ref().map(|calls| of(calls).mean));
+        let bounds = bounds.map(|[one, other]| [one.min(other), one.max(other)]);
+        within(of(&self.whole), bounds)
+    }
+}
+
 impl Measurement<'_> {
-    pub(super) fn bounds(&self, played: &[Played]) -> Bounds {
+    pub(super) fn bounds(&self, played: &[Played], oracle: &OracleCalls) -> Bounds {
         let timings = self.settings.timings.as_ref();
-        let oracle = |calls: fn(&TextCoins) -> f64| Bound {
+        let bound = |calls: &OracleCalls| Bound {
             verifier: ChainRule::TOKEN.as_str().to_owned(),
-            verification_rate: self
-                .truncated(|text, unlisted| calls(&coins(text, Drafts::Sampled, unlisted))),
+            verification_rate: calls.estimate(|calls| {
+                let sums = self.texts.sums(calls.iter().copied());
+                self.over(&sums, &self.tokens)
+            }),
             discard_rate: Estimate::default(),
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
@@ -34,36 +52,42 @@ impl Measurement<'_> {
         Bounds {
             several_rounds: by_length.collect(),
             fewest_calls,
-            oracle: oracle(TextCoins::oracle_calls),
-            oracle_to_the_end: oracle(TextCoins::oracle_calls_to_the_end),
+            oracle: bound(oracle),
+            oracle_to_the_end: bound(&self.oracle(TextCoins::oracle_calls_to_the_end)),
             coin_blind: blind(ChainRule::TOKEN),
             coin_blind_block: blind(ChainRule::BLOCK),
         }
     }
 
+    /// The calls of one who knows text and coins.
+    pub(super) fn oracle(&self, calls: fn(&TextCoins) -> f64) -> OracleCalls {
+        let of = |unlisted| {
+            let of = |text: &Text| calls(&coins(text, Drafts::Sampled, unlisted));
+            self.texts.each(of)
+        };
+        OracleCalls {
+            whole: of(Unlisted::Whole),
+            ends: (self.are_open).then(|| [of(Unlisted::Rejected), of(Unlisted::Accepted)]),
+        }
+    }
+
     /// A speed that no policy with token verification passes.
-    pub(super) fn oracle_speed(&self, timings: &Timings, calls: fn(&TextCoins) -> f64) -> Estimate {
+    pub(super) fn oracle_speed(&self, timings: &Timings, calls: &OracleCalls) -> Estimate {
         let pass = timings.verify.iter().map(|pass| pass.seconds);
         let call = pass.fold(f64::INFINITY, f64::min) + timings.overhead.seconds;
         let draft = timings.draft_step.seconds;
-        let at = |unlisted: Unlisted| {
+        calls.estimate(|calls| {
             let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
-            for text in &self.texts.texts {
-                let tokens = text.ratios.len() as f64;
+            for (text, &calls) in self.texts.texts.iter().zip(calls) {
+                let tokens = text.tokens() as f64;
                 // Every token comes of a draft step or of a call; calls are the dearer as a rule.
-                let calls = match call >= draft {
-                    true => calls(&coins(text, Drafts::Sampled, unlisted)),
-                    false => tokens,
-                };
+                let calls = if call >= draft { calls } else { tokens };
                 let cluster = &mut clusters[text.cluster];
                 cluster.0 += timings.target_step.seconds * tokens;
                 cluster.1 += draft * (tokens - calls) + call * calls;
             }
             Clustered::new(clusters.into_iter()).estimate()
-        };
-        let mean = |unlisted| at(unlisted).mean;
-        let ends = || [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
-        within(at(Unlisted::Whole), self.are_open.then(ends))
+        })
     }
 
     fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
@@ -73,7 +97,7 @@ impl Measurement<'_> {
 
     /// The bound at each of some costs; a text is gone through once.
     pub(super) fn coin_blind_each(&self, timings: &[Timings], verifier: ChainRule) -> Vec<Bound> {
-        let longest = self.texts.texts.iter().map(|text| text.places.len()).max();
+        let longest = self.texts.texts.iter().map(Text::tokens).max();
         let costs = timings.iter().map(|timings| {
             let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
             (0..longest.unwrap_or(0)).map(cost).collect()
@@ -83,17 +107,22 @@ impl Measurement<'_> {
             let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
             let plans = coin_blind_each(verifier, &coins, &costs).unwrap_or_default();
             let plans: Vec<&dyn DraftLength> = plans.iter().map(|plan| plan as _).collect();
-            replay_each(verifier, &coins, &plans).unwrap_or_default()
+            let replayed = replay_each(verifier, &coins, &plans).unwrap_or_default();
+            let each = replayed.into_iter().map(Outcome::set_at_start);
+            each.map(|outcome| (outcome, Known::FromText)).collect()
         });
-        let bounds = timings.iter().zip(&outcomes).map(|(timings, outcomes)| {
-            let group = Group::all(outcomes, &self.tokens);
-            Bound {
-                verifier: verifier.as_str().to_owned(),
-                verification_rate: group.verification_rate(),
-                discard_rate: group.discard_rate(),
-                speedup: group.speed(timings),
-            }
-        });
+        let bounds = timings
+            .iter()
+            .zip(&outcomes)
+            .map(|(timings, (outcomes, _))| {
+                let group = Group::all(outcomes.all(), &self.tokens);
+                Bound {
+                    verifier: verifier.as_str().to_owned(),
+                    verification_rate: group.verification_rate(),
+                    discard_rate: group.discard_rate(),
+                    speedup: group.speed(timings),
+                }
+            });
         bounds.collect()
     }
 

@@ -25,13 +25,11 @@ impl Measurement<'_> {
     /// Returns what becomes of the first, second, ... token of a round; nothing where the draft has
     /// one row a position over all of the target's tokens.
     pub(super) fn at_depths(&self) -> Vec<AtDepth> {
-        let covers = self.texts.met().any(|place| place.covered.is_some());
-        if !self.texts.is_by_depth() && !covers {
+        if !self.texts.is_by_depth() && !self.texts.seen.covers {
             return Vec::new();
         }
         let of = |unlisted: Unlisted| -> Vec<Vec<Sums>> {
-            let texts = self.texts.texts.iter();
-            texts.map(|text| self.sums(text, unlisted)).collect()
+            self.texts.each(|text| self.sums(text, unlisted))
         };
         let whole = of(Unlisted::Whole);
         let ends = (self.are_open).then(|| [Unlisted::Rejected, Unlisted::Accepted].map(of));
@@ -103,9 +101,12 @@ impl Measurement<'_> {
     }
 
     /// The mean of a number over what rounds meet at a depth, where all of it is known.
-    fn mean_at(&self, depth: usize, of: impl Fn(&TextPosition) -> Option<f64>) -> Option<Estimate> {
-        let mut sums = Vec::with_capacity(self.texts.texts.len());
-        for text in &self.texts.texts {
+    fn mean_at(
+        &self,
+        depth: usize,
+        of: impl Fn(&TextPosition) -> Option<f64> + Sync,
+    ) -> Option<Estimate> {
+        let sums = self.texts.each(|text| {
             let (mut sum, mut count) = (0.0, 0.0);
             for start in 0..text.places.len() {
                 if let Some(place) = text.ahead(start).get(depth - 1) {
@@ -113,8 +114,9 @@ impl Measurement<'_> {
                     count += 1.0;
                 }
             }
-            sums.push((text.cluster, sum, count));
-        }
-        over_starts(self.texts.clusters, sums.into_iter())
+            Some((text.cluster, sum, count))
+        });
+        let sums: Option<Vec<_>> = sums.into_iter().collect();
+        over_starts(self.texts.clusters, sums?.into_iter())
     }
 }

@@ -133,11 +133,16 @@ fn along(
     starts: &StartsAlong<'_>,
 ) -> Result<Vec<Vec<Outcome>>, ReplayError> {
     let numbered: Vec<(u64, &Text)> = (0..).zip(&texts.texts).collect();
-    let each = side_by_side::each_or_stop(&numbered, |&(number, text)| starts(number, text))?;
+    let played = |&(number, text): &(u64, &Text)| -> Result<Vec<Outcome>, ReplayError> {
+        let starts = starts(number, &texts.whole(text))?;
+        let each = lengths.iter().zip(&starts);
+        Ok(each.map(|(&most, starts)| rounds(starts, most)).collect())
+    };
+    let each = side_by_side::each_or_stop(&numbered, played)?;
     let mut sums = vec![vec![Outcome::default(); texts.clusters]; lengths.len()];
-    for (text, starts) in texts.texts.iter().zip(each) {
-        for ((sums, &most), starts) in sums.iter_mut().zip(lengths).zip(starts) {
-            sums[text.cluster].add(&rounds(&starts, most));
+    for (text, outcomes) in texts.texts.iter().zip(each) {
+        for (sums, outcome) in sums.iter_mut().zip(outcomes) {
+            sums[text.cluster].add(&outcome);
         }
     }
     Ok(sums)

@@ -79,6 +79,7 @@ impl Measurement<'_> {
                 speedup: found.speedup,
             })
         });
+        let halves = self.halves(std::slice::from_ref(timings), &played);
         let of = OfGroup {
             group: name.cloned(),
             prompts: self.texts.clusters,
@@ -90,7 +91,7 @@ impl Measurement<'_> {
             results: results.collect(),
             chosen: (ways.iter())
                 .filter_map(|&way| {
-                    let best = self.best("fixed", way, &played, timings)?;
+                    let best = self.best("fixed", way, &played, (&halves, 0))?;
                     self.chosen(way, &best, timings)
                 })
                 .collect(),
@@ -115,7 +116,7 @@ fn equal_weights(groups: &[(usize, Measured)]) -> Vec<EqualWeights> {
     let each = first.played.iter().enumerate().map(|(at, one)| {
         let of = |(_, group): &(usize, Measured)| {
             let played = group.played.get(at)?;
-            Some(Group::all(&played.outcomes, &group.tokens).per_call())
+            Some(Group::all(played.outcomes.all(), &group.tokens).per_call())
         };
         let ratios: Vec<Clustered> = groups.iter().filter_map(of).collect();
         EqualWeights {
@@ -149,7 +150,7 @@ fn apart(total: &Measured, groups: &[(usize, Measured)], timings: &Timings) -> V
                     let other = total.group_of.get(at).copied().flatten();
                     other.is_some_and(|other| (other == *group) == own)
                 };
-                Group::of(&all.outcomes, &total.tokens, which).per_call()
+                Group::of(all.outcomes.all(), &total.tokens, which).per_call()
             };
             let difference = side(true).minus_among(&side(false), groups.len());
             let same = |one: &&Chosen| one.drafts == best.drafts && one.verifier == best.verifier;
@@ -184,7 +185,7 @@ fn gain(
     comparisons: usize,
 ) -> Option<Estimate> {
     let [own, all] = played.map(|one| {
-        let half = Group::half(&one.outcomes, tokens, 1);
+        let half = Group::half(one.outcomes.all(), tokens, 1);
         Some(half.times(timings, false)?.pairs)
     });
     let pairs = own?.into_iter().zip(all?);

@@ -2,7 +2,6 @@
 
 use super::super::ReplayError;
 use super::super::measured::capture_with;
-use super::super::position::TextPosition;
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
 use super::drafts::Drafts;
@@ -13,25 +12,23 @@ use specgap_core::rounds::ChainRule;
 use specgap_log::log::Log;
 use std::collections::BTreeSet;
 
-/// Whether a log has something, and whether a position of it has.
+/// Whether a log has something.
 type AsksLog = fn(&Log) -> bool;
-type AsksPosition = fn(&TextPosition) -> bool;
 
 impl Measurement<'_> {
     /// Refuses policies of heads of which a log says nothing.
     pub(super) fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), ReplayError> {
         for policy in &self.settings.policies {
             let family = policy.family;
-            let (tensor, has, said): (&str, AsksLog, AsksPosition) = match family.list {
-                Some(RolloutList::HeadAcceptance) => {
-                    ("head_acceptance", Log::has_head_acceptance, |place| {
-                        place.head_acceptance.is_some()
-                    })
-                }
+            let [lacks_acceptance, lacks_overlap] = self.texts.seen.lacks_head;
+            let (tensor, has, lacks): (&str, AsksLog, bool) = match family.list {
+                Some(RolloutList::HeadAcceptance) => (
+                    "head_acceptance",
+                    Log::has_head_acceptance,
+                    lacks_acceptance,
+                ),
                 Some(RolloutList::HeadOverlap) => {
-                    ("head_overlap", Log::has_head_overlap, |place| {
-                        place.head_overlap.is_some()
-                    })
+                    ("head_overlap", Log::has_head_overlap, lacks_overlap)
                 }
                 _ => continue,
             };
@@ -49,7 +46,7 @@ impl Measurement<'_> {
             if let Some(log) = logs.iter().find(|log| !has(log)) {
                 return refused(log, "has nothing");
             }
-            if let (Some(log), false) = (logs.first(), self.texts.drafted_places().all(said)) {
+            if let (Some(log), true) = (logs.first(), lacks) {
                 return refused(log, "has -1 at some token before a text's last");
             }
         }
@@ -96,14 +93,13 @@ impl Measurement<'_> {
 
     /// Returns why nothing can be said of a kind of drafts, and the cure.
     pub(super) fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
-        let places = || self.texts.met();
-        let unknown = places().filter(|place| place.hit.is_none()).count();
+        let unknown = self.texts.seen.without_hit;
         (drafts == Drafts::OneHot && unknown > 0).then(|| {
             format!(
                 "one-hot drafts: of {unknown} of {} tokens it is not known whether they are the \
                  draft's likeliest; log the draft's most probable token beside the text's own, \
                  or a column hit (docs/reference/log-format.md)",
-                places().count()
+                self.texts.seen.met
             )
         })
     }

@@ -2,21 +2,20 @@
 
 use super::super::ReplayError;
 use super::super::advice::length_changes;
-use super::super::measured::{MeasuredTexts, add_each, ratio, read_measured, within};
+use super::super::measured::{MeasuredTexts, ratio, read_measured, within};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
-use super::super::read::{Reading, Text, Texts};
+use super::super::read::{HELD, Reading, Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
 use super::carried::Linked;
 use super::coins::{TextCoins, Unlisted, coins, mean_of_coin};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
-use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
+use super::outcome::{Group, Known, Outcome, Outcomes, Played, Steps, Way};
 use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
 use crate::replay::length_definitions;
-use rayon::prelude::*;
 use specgap_base::setting::for_shell;
 use specgap_core::rounds::floats::{
     accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay_each,
@@ -25,6 +24,7 @@ use specgap_core::rounds::{ChainRule, Coins, DraftLength, Drafted, Replay, draft
 use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
 use specgap_statistics::{Clustered, Estimate};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Costs of a draft step, over a target step, at which the best length is looked for.
@@ -33,6 +33,9 @@ const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
 /// Texts that are replayed before their rounds are added up: those of all texts side by side would be
 /// most of the memory.
 const TEXTS: usize = 256;
+
+/// Outcomes of prompts that are through which are held in memory: some 50 MB.
+const OUTCOMES: usize = 1 << 18;
 
 /// Replays all policies along the text of some logs. `command` goes into the report, and
 /// `progress` is told of positions as they are read.
@@ -68,6 +71,7 @@ pub fn measure_lengths(
         cuts: are_named.then_some(cuts),
         rollouts: cuts.keep_all(),
         parts: settings.parts.clone(),
+        held: Some(HELD),
         ..Reading::default()
     };
     let (texts, of) = read_measured(logs, settings.temperature, &asked, command, progress)?;
@@ -82,6 +86,7 @@ pub fn measure_lengths(
         }
     }
     let mut report = measurement.report(logs, of);
+    texts.check()?;
     report.engine = report.of.engine(settings.engine);
     report.advice = length_changes(&report);
     if !cuts.keep_all() || !texts.served.keep_all() {
@@ -200,6 +205,7 @@ impl<'a> Measurement<'a> {
             .flat_map(|&way| self.policies_of(way.0).map(move |policy| (policy, way)))
             .collect();
         let played = self.played_all(&asked, Unlisted::Whole);
+        let oracle = self.oracle(TextCoins::oracle_calls);
         let ratios = COST_RATIOS.iter();
         let ratios: Vec<Timings> = ratios
             .filter_map(|&ratio| Timings::cost_ratio(ratio).ok())
@@ -224,9 +230,9 @@ impl<'a> Measurement<'a> {
                 false => Vec::new(),
             },
             by_group: self.by_group(),
-            bounds: self.bounds(&played),
-            by_cost: self.at_costs(&ratios, &played),
-            at_cost: (self.at_costs(self.settings.timings.as_slice(), &played)).pop(),
+            bounds: self.bounds(&played, &oracle),
+            by_cost: self.at_costs(&ratios, &played, &oracle),
+            at_cost: (self.at_costs(self.settings.timings.as_slice(), &played, &oracle)).pop(),
             draft_paths: None,
             entropy_bounds: match self.texts.rows_tell(Some(RolloutList::Entropy)) {
                 true => self.entropy_bounds(),
@@ -319,36 +325,49 @@ impl<'a> Measurement<'a> {
             });
             each.collect()
         };
-        let mut all: Vec<Played> = (asked.iter())
-            .map(|&(policy, way)| Played {
-                policy,
-                way,
-                known: self.known(policy),
-                outcomes: vec![Outcome::default(); self.texts.clusters],
-            })
-            .collect();
-        self.each_text(of, |cluster, found| {
-            for (played, found) in all.iter_mut().zip(found) {
-                let (outcome, known) = found;
-                played.outcomes[cluster].add(&outcome);
-                played.known = played.known.max(known);
-            }
+        let added = asked.iter().zip(self.by_prompt(asked.len(), of));
+        let played = added.map(|(&(policy, way), (outcomes, known))| Played {
+            policy,
+            way,
+            known: known.max(self.known(policy)),
+            outcomes,
         });
-        all
+        played.collect()
     }
 
-    /// Hands over what each text gives, in their order, with its prompt.
-    fn each_text<T: Send>(
+    /// So many outcomes of every text, each added up by prompt in the texts' order, and the least that
+    /// is known of its drafts. Those of prompts that are through go to a file where they are many.
+    pub(super) fn by_prompt(
         &self,
-        of: impl Fn(&Text) -> T + Sync + Send,
-        mut take: impl FnMut(usize, T),
-    ) {
-        for texts in self.texts.texts.chunks(TEXTS) {
-            let found: Vec<T> = texts.par_iter().map(&of).collect();
-            for (text, found) in texts.iter().zip(found) {
-                take(text.cluster, found);
+        count: usize,
+        of: impl Fn(&Text) -> Vec<(Outcome, Known)> + Sync,
+    ) -> Vec<(Outcomes, Known)> {
+        let texts = &self.texts.texts;
+        let mut last = vec![0; self.texts.clusters];
+        for (number, text) in texts.iter().enumerate() {
+            last[text.cluster] = number;
+        }
+        let none = (Outcomes::new(&self.texts.spill), Known::FromText);
+        let mut all = vec![none; count];
+        let mut through = 0;
+        for begin in (0..texts.len()).step_by(TEXTS) {
+            let range = begin..texts.len().min(begin + TEXTS);
+            let found = self.texts.each_of(range.clone(), &of);
+            for (text, found) in texts[range.clone()].iter().zip(found) {
+                for ((outcomes, least), (outcome, known)) in all.iter_mut().zip(found) {
+                    outcomes.at(text.cluster).add(&outcome);
+                    *least = known.max(*least);
+                }
+            }
+            while last.get(through).is_some_and(|&last| last < range.end) {
+                through += 1;
+            }
+            let ready = through - all.first().map_or(through, |(one, _)| one.away());
+            if ready * count > OUTCOMES {
+                all.iter_mut().for_each(|(one, _)| one.put_away(ready));
             }
         }
+        all
     }
 
     /// What the logs tell of a policy's drafts.
@@ -411,33 +430,15 @@ impl<'a> Measurement<'a> {
         (outcome, known)
     }
 
-    /// Rounds of every text of lengths that are set when they begin, several of them side by side,
-    /// each added up by prompt in the texts' order.
-    pub(super) fn by_prompt(
-        &self,
-        count: usize,
-        rounds: impl Fn(&Text) -> Vec<Replay<f64>> + Sync + Send,
-    ) -> Vec<Vec<Outcome>> {
-        let mut all = vec![vec![Outcome::default(); self.texts.clusters]; count];
-        self.each_text(rounds, |cluster, found| {
-            for (outcomes, replay) in all.iter_mut().zip(found) {
-                let outcome = &mut outcomes[cluster];
-                outcome.calls += replay.calls;
-                add_each(&mut outcome.least.rounds, &replay.rounds);
-            }
-        });
-        all
-    }
-
     /// A sum over the texts' tokens, divided by their number.
-    pub(super) fn rate(&self, of: impl Fn(&Text) -> f64) -> Estimate {
-        let sums = self.texts.sums(self.texts.texts.iter().map(of));
+    pub(super) fn rate(&self, of: impl Fn(&Text) -> f64 + Sync) -> Estimate {
+        let sums = self.texts.sums(self.texts.each(of));
         Clustered::new(sums.iter().copied().zip(self.tokens.iter().copied())).estimate()
     }
 
     /// The same with bounds where tokens are not listed, of a sum that rises or falls with
     /// each of their ratios.
-    pub(super) fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
+    pub(super) fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64 + Sync) -> Estimate {
         let mean = |unlisted| self.rate(|text| of(text, unlisted)).mean;
         let bounds = self.are_open.then(|| {
             let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
@@ -470,7 +471,7 @@ impl<'a> Measurement<'a> {
                     let is_sampled = way.0 == Drafts::Sampled && is_fixed;
                     let mut linked = self.linked.iter().filter(|_| is_sampled);
                     let one = linked.find(|one| one.rule == way.1.rule())?;
-                    Some((Known::FromText, one.of(length)?))
+                    Some((Known::FromText, Cow::Borrowed(one.of(length)?)))
                 });
                 if found.is_none() && !is_fixed {
                     continue;
@@ -489,7 +490,8 @@ impl<'a> Measurement<'a> {
         }
         for linked in self.linked.iter().filter(|one| one.rule.carries()) {
             for length in self.lengths() {
-                let found = linked.of(length).map(|rounds| (Known::FromText, rounds));
+                let found = linked.of(length).map(Cow::Borrowed);
+                let found = found.map(|rounds| (Known::FromText, rounds));
                 let way = (Drafts::Sampled, linked.rule);
                 results.push(self.result(Policy::fixed(length), way, found));
             }
@@ -500,22 +502,22 @@ impl<'a> Measurement<'a> {
 
     /// Returns whether the mean of every coin is known.
     fn has_means(&self, drafts: Drafts) -> bool {
-        let mut places = self.texts.met();
-        places.all(|place| mean_of_coin(place, drafts).is_some())
+        match drafts {
+            Drafts::Sampled => !self.texts.seen.lacks_overlap,
+            Drafts::OneHot => !self.texts.seen.lacks_p_hit,
+            Drafts::ExactMatch | Drafts::SharedGumbel => false,
+        }
     }
 
     /// For each K, E\[tau\] over some starts of each text, of which `sums` tells the sum and the
     /// number by the coins and their means; `None` where there are none.
     fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
         let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
-            let texts = self.texts.texts.par_iter();
             let mean = |place: &TextPosition| mean_of_coin(place, drafts).unwrap_or(0.0);
-            texts
-                .map(|text| {
-                    let means = TextCoins::of(&text.places, &text.by_start, mean);
-                    sums(&coins(text, drafts, unlisted), &means)
-                })
-                .collect()
+            self.texts.each(|text| {
+                let means = TextCoins::of(&text.places, &text.by_start, mean);
+                sums(&coins(text, drafts, unlisted), &means)
+            })
         };
         let clustered = |sums: &[Vec<(f64, usize)>], length: usize| {
             let both = self.texts.texts.iter().zip(sums);
@@ -543,7 +545,7 @@ impl<'a> Measurement<'a> {
         &self,
         policy: Policy,
         (drafts, verifier): (Drafts, RuleName),
-        played: Option<(Known, &[Outcome])>,
+        played: Option<(Known, Cow<'_, [Outcome]>)>,
     ) -> PolicyResult {
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),
@@ -600,7 +602,7 @@ impl<'a> Measurement<'a> {
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
             .map(|unlisted| self.played(policy, way, unlisted).outcomes);
         let groups = ends.each_ref();
-        let groups = groups.map(|outcomes| Group::all(outcomes, &self.tokens));
+        let groups = groups.map(|outcomes| Group::all(outcomes.all(), &self.tokens));
         let put = |estimate: &mut Option<Estimate>, values: [Option<f64>; 2]| {
             if let (Some(estimate), [Some(one), Some(other)]) = (estimate, values) {
                 estimate.truncation = Some([one.min(other), one.max(other)]);

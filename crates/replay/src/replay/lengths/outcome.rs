@@ -2,11 +2,15 @@
 //! follow from many texts.
 
 use super::super::measured::add_each;
+use super::super::spill::{Spill, Stretch, first};
 use super::super::timings::{Times, Timings};
 use super::drafts::Drafts;
 use super::policy::Policy;
-use specgap_core::rounds::ChainRule;
+use specgap_core::rounds::{ChainRule, Replay};
 use specgap_statistics::{Clustered, Estimate, half_of};
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
 
 /// What is drafted and how it is verified.
 pub(super) type Way = (Drafts, ChainRule);
@@ -21,6 +25,15 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    fn read(bytes: &mut &[u8]) -> io::Result<Self> {
+        let unused = f64::from_le_bytes(*first(bytes)?);
+        let mut rounds = vec![0.0; f64::from_le_bytes(*first(bytes)?) as usize];
+        for count in &mut rounds {
+            *count = f64::from_le_bytes(*first(bytes)?);
+        }
+        Ok(Self { rounds, unused })
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         add_each(&mut self.rounds, &other.rounds);
         self.unused += other.unused;
@@ -50,6 +63,91 @@ impl Outcome {
     }
 }
 
+/// Outcomes by prompt, of which the first may be in a file.
+#[derive(Clone, Default)]
+pub(super) struct Outcomes {
+    spill: Arc<Spill>,
+    /// Where the first are, and how many.
+    away: Vec<(Stretch, usize)>,
+    held: Vec<Outcome>,
+}
+
+impl Outcomes {
+    pub(super) fn new(spill: &Arc<Spill>) -> Self {
+        Self {
+            spill: Arc::clone(spill),
+            ..Self::default()
+        }
+    }
+
+    /// How many are not in memory.
+    pub(super) fn away(&self) -> usize {
+        self.away.iter().map(|(_, count)| count).sum()
+    }
+
+    /// That of a prompt, which is in memory.
+    pub(super) fn at(&mut self, prompt: usize) -> &mut Outcome {
+        let place = prompt - self.away();
+        if self.held.len() <= place {
+            self.held.resize(place + 1, Outcome::default());
+        }
+        &mut self.held[place]
+    }
+
+    /// Takes so many out of memory.
+    pub(super) fn put_away(&mut self, count: usize) {
+        let mut bytes = Vec::new();
+        for outcome in self.held.drain(..count) {
+            let mut put = |number: f64| bytes.extend_from_slice(&number.to_le_bytes());
+            put(outcome.calls);
+            for steps in [&outcome.least, &outcome.most] {
+                put(steps.unused);
+                put(steps.rounds.len() as f64);
+                steps.rounds.iter().for_each(|&count| put(count));
+            }
+        }
+        let stretch = self.spill.done(self.spill.write(&bytes));
+        self.away.extend(stretch.map(|stretch| (stretch, count)));
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Cow<'_, [Outcome]> {
+        if self.away.is_empty() {
+            return Cow::Borrowed(&self.held);
+        }
+        let mut all = Vec::with_capacity(self.away() + self.held.len());
+        for &(stretch, count) in &self.away {
+            let read = self.spill.read(stretch).and_then(|bytes| {
+                let mut rest = &bytes[..];
+                (0..count).map(|_| Outcome::read(&mut rest)).collect()
+            });
+            all.extend(self.spill.done::<Vec<Outcome>>(read).unwrap_or_default());
+        }
+        all.extend_from_slice(&self.held);
+        Cow::Owned(all)
+    }
+}
+
+impl Outcome {
+    /// Rounds of lengths that are set when they begin.
+    pub(super) fn set_at_start(replay: Replay<f64>) -> Self {
+        Self {
+            calls: replay.calls,
+            least: Steps {
+                rounds: replay.rounds,
+                unused: 0.0,
+            },
+            most: Steps::default(),
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> io::Result<Self> {
+        let calls = f64::from_le_bytes(*first(bytes)?);
+        let [least, most] = [Steps::read(bytes)?, Steps::read(bytes)?];
+        Ok(Self { calls, least, most })
+    }
+}
+
 /// What a log tells of what is drafted in rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Known {
@@ -74,37 +172,46 @@ pub(super) struct Played {
     pub(super) policy: Policy,
     pub(super) way: Way,
     pub(super) known: Known,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Outcomes,
 }
 
 impl Played {
     /// Returns its rounds by prompt, and what is known of their drafts.
-    pub(super) fn told(&self) -> (Known, &[Outcome]) {
-        (self.known, &self.outcomes)
+    pub(super) fn told(&self) -> (Known, Cow<'_, [Outcome]>) {
+        (self.known, self.outcomes.all())
     }
 }
 
 /// Rounds of some prompts, each with its tokens: all estimates are ratios of sums over them.
-pub(super) struct Group<'a>(Vec<(&'a Outcome, f64)>);
+pub(super) struct Group<'a>(Vec<(Cow<'a, Outcome>, f64)>);
 
 impl<'a> Group<'a> {
     /// Those that are asked for by their place among all.
     pub(super) fn of(
-        outcomes: &'a [Outcome],
+        outcomes: Cow<'a, [Outcome]>,
         tokens: &[f64],
         is_asked: impl Fn(usize) -> bool,
     ) -> Self {
-        let prompts = outcomes.iter().zip(tokens.iter().copied()).enumerate();
-        let asked = prompts.filter(|(place, _)| is_asked(*place));
-        Self(asked.map(|(_, prompt)| prompt).collect())
+        let asked = |(place, _): &(usize, _)| is_asked(*place);
+        let beside = |(place, outcome)| (outcome, tokens[place]);
+        Self(match outcomes {
+            Cow::Borrowed(all) => {
+                let all = all.iter().map(Cow::Borrowed).enumerate();
+                all.filter(asked).map(beside).collect()
+            }
+            Cow::Owned(all) => {
+                let all = all.into_iter().map(Cow::Owned).enumerate();
+                all.filter(asked).map(beside).collect()
+            }
+        })
     }
 
-    pub(super) fn all(outcomes: &'a [Outcome], tokens: &[f64]) -> Self {
+    pub(super) fn all(outcomes: Cow<'a, [Outcome]>, tokens: &[f64]) -> Self {
         Self::of(outcomes, tokens, |_| true)
     }
 
     /// Half of all.
-    pub(super) fn half(outcomes: &'a [Outcome], tokens: &[f64], half: usize) -> Self {
+    pub(super) fn half(outcomes: Cow<'a, [Outcome]>, tokens: &[f64], half: usize) -> Self {
         Self::of(outcomes, tokens, |prompt| half_of(prompt) == half)
     }
 
@@ -114,7 +221,7 @@ impl<'a> Group<'a> {
     }
 
     pub(super) fn ratio(&self, of: impl Fn(&Outcome, f64) -> (f64, f64)) -> Clustered {
-        Clustered::new(self.0.iter().map(|&(outcome, tokens)| of(outcome, tokens)))
+        Clustered::new(self.0.iter().map(|(outcome, tokens)| of(outcome, *tokens)))
     }
 
     /// Tokens by calls.

@@ -8,7 +8,6 @@ use super::data::{Longer, RoundStarts};
 use super::drafts::Drafts;
 use super::measure::{Measurement, over_starts};
 use super::outcome::Way;
-use rayon::prelude::*;
 use specgap_core::rounds::floats::replay_each;
 use specgap_core::rounds::{ChainRule, Coins, FixedLength, FromStarts, reached_from_starts};
 use specgap_core::rule::Kept;
@@ -59,18 +58,15 @@ impl Measurement<'_> {
     }
 
     fn at_length(&self, (drafts, verifier): Way, length: usize) -> Option<AtLength> {
-        let texts = self.texts.texts.par_iter();
-        let texts: Option<Vec<FromStarts<f64>>> = texts
-            .map(|text| {
-                let coins = coins(text, drafts, Unlisted::Whole);
-                let replayed = replay_each(verifier, &coins, &[&FixedLength(length)])?.pop()?;
-                let starts = &replayed.starts;
-                Some(reached_from_starts(verifier, &coins, starts, length))
-            })
-            .collect();
+        let texts = self.texts.each(|text| {
+            let coins = coins(text, drafts, Unlisted::Whole);
+            let replayed = replay_each(verifier, &coins, &[&FixedLength(length)])?.pop()?;
+            let starts = &replayed.starts;
+            Some(reached_from_starts(verifier, &coins, starts, length))
+        });
         Some(AtLength {
             length,
-            texts: texts?,
+            texts: texts.into_iter().collect::<Option<_>>()?,
         })
     }
 
@@ -142,12 +138,11 @@ impl Measurement<'_> {
 
     /// Bounds on S_1 to S_K and, last, on what a round puts out, whatever rows do not list.
     fn bounds_at(&self, (drafts, verifier): Way, length: usize) -> Vec<[f64; 2]> {
-        let texts = self.texts.texts.par_iter();
         let of = |text: &Text| {
             let ends = [Unlisted::Rejected, Unlisted::Accepted].map(|end| coins(text, drafts, end));
             (starts_between(verifier, &ends, length), ends)
         };
-        let all: Vec<(Vec<[f64; 2]>, [TextCoins; 2])> = texts.map(of).collect();
+        let all: Vec<(Vec<[f64; 2]>, [TextCoins; 2])> = self.texts.each(of);
         let mut starts: Vec<Between> = Vec::new();
         for (weights, ends) in &all {
             for (start, &weight) in weights.iter().enumerate() {

@@ -6,7 +6,6 @@ use super::drafts::Drafts;
 use super::measure::Measurement;
 use super::outcome::Played;
 use super::policy::Policy;
-use rayon::prelude::*;
 use specgap_core::rounds::floats::{carried_starts, fewest_calls, fewest_calls_unlimited};
 use specgap_core::rounds::{ChainRule, fewest_calls_between};
 use specgap_core::rule::RuleName;
@@ -62,7 +61,12 @@ impl Measurement<'_> {
         let replayed = ChainRule::all().filter_map(|verifier| {
             let way = (Drafts::Sampled, verifier);
             let one = (played.iter()).find(|one| one.way == way && one.policy == policy)?;
-            let calls: Vec<f64> = one.outcomes.iter().map(|outcome| outcome.calls).collect();
+            let calls: Vec<f64> = one
+                .outcomes
+                .all()
+                .iter()
+                .map(|outcome| outcome.calls)
+                .collect();
             Some(row(verifier.as_str(), &calls))
         });
         let mut rows: Vec<AboveFewest> = replayed.collect();
@@ -81,8 +85,7 @@ impl Measurement<'_> {
     /// A number of calls of every text, added up by prompt.
     fn calls(&self, of: impl Fn(&[f64]) -> f64 + Sync) -> Vec<f64> {
         let of = |text: &Text| of(&text.ratios);
-        let each: Vec<f64> = self.texts.texts.par_iter().map(of).collect();
-        self.texts.sums(each)
+        self.texts.sums(self.texts.each(of))
     }
 
     /// Bounds on the calls of all texts, whatever rows do not list.
@@ -91,12 +94,12 @@ impl Measurement<'_> {
             let ends: Vec<[f64; 2]> = text.places.iter().map(|place| place.ratio_bounds).collect();
             fewest_calls_between(&ends, most)
         };
-        let each: Vec<[f64; 2]> = self.texts.texts.par_iter().map(of).collect();
+        let each = self.texts.each(of);
         [0, 1].map(|end| each.iter().map(|ends| ends[end]).sum())
     }
 
     /// A ratio of sums over prompts.
-    fn over(&self, numerators: &[f64], denominators: &[f64]) -> Estimate {
+    pub(super) fn over(&self, numerators: &[f64], denominators: &[f64]) -> Estimate {
         let pairs = numerators.iter().copied().zip(denominators.iter().copied());
         Clustered::new(pairs).estimate()
     }
