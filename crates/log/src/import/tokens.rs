@@ -57,7 +57,7 @@ pub fn is_tokens(path: &Path) -> bool {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportError> {
-    let tokens = Tokens::read(path)?;
+    let tokens = Tokens::read(path, usize::MAX, &mut |_| Ok(()))?;
     let mut metadata = Metadata {
         runtime: Some("tokens".to_owned()),
         ..Metadata::default()
@@ -70,19 +70,23 @@ pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportE
     Ok(Log::held(path, metadata, held.collect(), None)?)
 }
 
-/// Writes files of tokens as a log, a shard each.
+/// Writes files of tokens as a log, each in shards of so many lines as memory holds.
 pub(super) fn write(request: &Request, log: &mut WholeLog) -> Result<Imported, ImportError> {
     let (mut positions, mut texts) = (0, 0);
     for path in &request.joint {
-        let tokens = Tokens::read(path)?;
-        let metadata = log.metadata_mut();
-        let before = metadata.vocabulary;
-        tokens.describe(metadata, request.temperature, request.vocabulary);
-        metadata.vocabulary = metadata.vocabulary.max(before);
-        let groups = metadata.groups.clone();
-        log.shard(tokens.logp.len(), &tokens.tensors(texts, &groups))?;
-        positions += tokens.logp.len();
-        texts += tokens.prompts as i64;
+        let mut shard = |tokens: &Tokens| {
+            let metadata = log.metadata_mut();
+            let before = metadata.vocabulary;
+            tokens.describe(metadata, request.temperature, request.vocabulary);
+            metadata.vocabulary = metadata.vocabulary.max(before);
+            let groups = metadata.groups.clone();
+            log.shard(tokens.logp.len(), &tokens.tensors(texts, &groups))?;
+            positions += tokens.logp.len();
+            Ok(())
+        };
+        let last = Tokens::read(path, PART, &mut shard)?;
+        shard(&last)?;
+        texts += last.prompts.len() as i64;
     }
     let metadata = log.metadata_mut();
     metadata.target = named(request.target_name.as_ref());
@@ -101,12 +105,24 @@ pub(super) fn write(request: &Request, log: &mut WholeLog) -> Result<Imported, I
     })
 }
 
-/// The columns of a file.
+/// Lines of a table that are read at a time.
+const PART: usize = 1 << 18;
+
+/// What is done with a part of a file.
+type TakePart<'a> = dyn FnMut(&Tokens) -> Result<(), ImportError> + 'a;
+
+/// The columns of a part of a file, and what is known of the parts before it.
 #[derive(Debug, Default)]
 struct Tokens {
     /// Prompts by number, in order of their first lines.
     prompt: Vec<i64>,
-    prompts: usize,
+    prompts: HashMap<u64, usize>,
+    /// Of each prompt the last line of its text, and its position.
+    ends: Vec<Option<(usize, i64)>>,
+    /// Of each prompt the entry of its group.
+    grouped: Vec<u64>,
+    /// Which columns the first part has.
+    columns: Option<(Vec<OfDepth>, [Option<usize>; 2])>,
     position: Vec<i64>,
     token: Vec<i64>,
     logp: Vec<f64>,
@@ -138,6 +154,7 @@ struct SaidOf {
 }
 
 /// Where the draft's columns of a depth are.
+#[derive(Clone, Debug, PartialEq)]
 struct OfDepth {
     logq: usize,
     scored: [Option<usize>; 4],
@@ -159,6 +176,8 @@ const TEXT: u64 = 0x7ff8_0002 << 32;
 #[derive(Default)]
 struct Column {
     is_read: bool,
+    /// Whether the first part has none of it.
+    is_late: bool,
     entries: Vec<f64>,
     /// Each once.
     texts: Vec<String>,
@@ -207,6 +226,8 @@ struct Table {
     names: Vec<String>,
     columns: Vec<Column>,
     records: usize,
+    /// Records of the parts before.
+    before: usize,
     /// The line of the first record, from 1, and those of records in front of which there are empty ones.
     first: usize,
     lines: Vec<(usize, usize)>,
@@ -224,6 +245,7 @@ impl Table {
         self.names.push(name.to_owned());
         self.columns.push(Column {
             is_read: known.any(|known| *known == plain),
+            is_late: self.before > 0,
             ..Column::default()
         });
     }
@@ -234,6 +256,16 @@ impl Table {
             self.lines.push((self.records, line));
         }
         self.records += 1;
+    }
+
+    /// Forgets the records, as they were read.
+    fn end_part(&mut self) {
+        self.first = self.line(self.records);
+        self.lines.clear();
+        self.before += std::mem::take(&mut self.records);
+        self.columns
+            .iter_mut()
+            .for_each(|column| column.entries.clear());
     }
 
     /// The line of a record.
@@ -289,7 +321,7 @@ impl Reading<'_> {
     fn refused(&self, record: usize, column: usize, message: String) -> ImportError {
         ImportError::Field {
             path: self.path.to_owned(),
-            record,
+            record: self.table.before + record,
             line: self.table.line(record),
             field: self.table.names.get(column).cloned().unwrap_or_default(),
             message,
@@ -342,6 +374,14 @@ impl Reading<'_> {
             return Err(self.refused(record, column, format!("{token} is no token's id")));
         }
         Ok(token)
+    }
+
+    /// Refuses columns that lines have and none of the parts before them.
+    fn late(&self) -> ImportError {
+        let mut columns = self.table.columns.iter();
+        let late = columns.position(|column| column.is_late && column.is_read);
+        let message = "is missing in all lines before these; a column has an entry in every line";
+        self.refused(0, late.unwrap_or(usize::MAX), message.to_owned())
     }
 
     /// Refuses columns of a depth behind one that is not there.
@@ -429,12 +469,25 @@ impl Reading<'_> {
 }
 
 impl Tokens {
-    fn read(path: &Path) -> Result<Self, ImportError> {
+    /// Reads a file: parts of so many lines are handed over, and the last is returned.
+    fn read(path: &Path, most: usize, take: &mut TakePart<'_>) -> Result<Self, ImportError> {
+        let mut tokens = Self::default();
+        let mut part = |table: &mut Table| {
+            // What a round drafts at a line is told of the lines behind it too.
+            if table.records < most || table.column("logq_2").is_some() {
+                return Ok(());
+            }
+            tokens.read_part(path, table)?;
+            table.end_part();
+            take(&tokens)?;
+            tokens.end_part();
+            Ok(())
+        };
         let ending = path.extension().and_then(|ending| ending.to_str());
         let table = match ending {
-            Some("csv") => csv(path)?,
-            Some("jsonl") => jsonl(path)?,
-            Some("parquet") => parquet(path)?,
+            Some("csv") => csv(path, &mut part)?,
+            Some("jsonl") => jsonl(path, &mut part)?,
+            Some("parquet") => parquet(path, &mut part)?,
             _ => {
                 return Err(ImportError::input(
                     path,
@@ -442,10 +495,26 @@ impl Tokens {
                 ));
             }
         };
-        Self::new(path, &table)
+        tokens.read_part(path, &table)?;
+        Ok(tokens)
     }
 
-    fn new(path: &Path, table: &Table) -> Result<Self, ImportError> {
+    /// Forgets the lines, and keeps what is known of prompts and groups.
+    fn end_part(&mut self) {
+        *self = Self {
+            prompts: std::mem::take(&mut self.prompts),
+            ends: std::mem::take(&mut self.ends),
+            grouped: std::mem::take(&mut self.grouped),
+            columns: self.columns.take(),
+            has_tokens: self.has_tokens,
+            scored: self.scored,
+            groups: std::mem::take(&mut self.groups),
+            of_prompt: std::mem::take(&mut self.of_prompt),
+            ..Self::default()
+        };
+    }
+
+    fn read_part(&mut self, path: &Path, table: &Table) -> Result<(), ImportError> {
         let reading = Reading { path, table };
         if let Some(missing) = NEEDED.iter().find(|name| table.column(name).is_none()) {
             return Err(ImportError::input(
@@ -465,23 +534,22 @@ impl Tokens {
         reading.refuse_gaps(by_depth.len())?;
         let own = table.column("token");
         let group = table.column("group");
-        let mut tokens = Self {
-            has_tokens: own.is_some(),
-            scored: by_depth[0].scored.map(|column| column.is_some()),
-            ..Self::default()
-        };
-        let mut prompts: HashMap<u64, usize> = HashMap::new();
-        // Of each prompt the last line of its text, its position, and the entry of the group.
-        let mut ends: Vec<Option<(usize, i64)>> = Vec::new();
-        let mut grouped: Vec<u64> = Vec::new();
+        let columns = (by_depth, [own, group]);
+        match &self.columns {
+            Some(before) if *before != columns => return Err(reading.late()),
+            _ => self.columns = Some(columns.clone()),
+        }
+        let by_depth = columns.0;
+        self.has_tokens = own.is_some();
+        self.scored = by_depth[0].scored.map(|column| column.is_some());
         let mut last = (MISSING, 0);
         for record in 0..table.records {
             let name = reading.bits(record, prompt);
             if name != last.0 {
                 reading.name(record, prompt, "is missing")?;
-                let count = prompts.len();
-                last = (name, *prompts.entry(name).or_insert(count));
-                ends.resize(prompts.len(), None);
+                let count = self.prompts.len();
+                last = (name, *self.prompts.entry(name).or_insert(count));
+                self.ends.resize(self.prompts.len(), None);
             } else if name == MISSING {
                 reading.name(record, prompt, "is missing")?;
             }
@@ -489,13 +557,13 @@ impl Tokens {
             let id = at as i64;
             if let Some(column) = group {
                 let own = reading.bits(record, column);
-                if grouped.get(at) != Some(&own) {
-                    tokens.take_group(&reading, (record, column), id)?;
-                    grouped.resize(prompts.len(), own);
+                if self.grouped.get(at) != Some(&own) {
+                    self.take_group(&reading, (record, column), id)?;
+                    self.grouped.resize(self.prompts.len(), own);
                 }
             }
             let here = reading.whole(record, position)?;
-            let before = ends[at];
+            let before = self.ends[at];
             let wanted = before.map_or(0, |(_, last)| last + 1);
             if here != wanted && here != 0 {
                 return Err(reading.refused(
@@ -508,45 +576,44 @@ impl Tokens {
                 ));
             }
             if let Some((before, _)) = before.filter(|_| here > 0 && by_depth.len() > 1) {
-                tokens.next[before] = Some(record);
+                self.next[before] = Some(record);
             }
-            ends[at] = Some((record, here));
+            self.ends[at] = Some((record, here));
             let p = reading.number(record, logp)?;
             if p > ABOVE || !p.is_finite() {
                 return Err(reading.refused(record, logp, not_a_logarithm(p)));
             }
             let token = own.map(|column| reading.token(record, column));
-            tokens.token.push(token.transpose()?.unwrap_or(0));
-            tokens.prompt.push(id);
-            tokens.position.push(here);
-            tokens.logp.push(p.clamp(NOTHING, 0.0));
+            self.token.push(token.transpose()?.unwrap_or(0));
+            self.prompt.push(id);
+            self.position.push(here);
+            self.logp.push(p.clamp(NOTHING, 0.0));
             if by_depth.len() > 1 {
-                tokens.next.push(None);
+                self.next.push(None);
             }
         }
-        if tokens.logp.is_empty() {
+        if self.logp.is_empty() {
             return Err(ImportError::input(path, "has no line of a token"));
         }
-        tokens.prompts = prompts.len();
         for (ahead, columns) in by_depth.iter().enumerate() {
             let mut all = SaidOf::default();
-            for record in 0..tokens.logp.len() {
+            for record in 0..self.logp.len() {
                 // What lies behind a text's end is not read.
-                let said = match tokens.ahead(record, ahead) {
-                    Some(at) => Some(reading.said(record, columns, tokens.logp[at])?),
+                let said = match self.ahead(record, ahead) {
+                    Some(at) => Some(reading.said(record, columns, self.logp[at])?),
                     None => None,
                 };
                 all.logq.push(said.map_or(f64::NAN, |said| said.logq));
                 for (at, scored) in all.scored.iter_mut().enumerate() {
-                    if tokens.scored[at] {
+                    if self.scored[at] {
                         let value = said.and_then(|said| said.scored[at]);
                         scored.push(value.unwrap_or(f64::NAN));
                     }
                 }
             }
-            tokens.said.push(all);
+            self.said.push(all);
         }
-        Ok(tokens)
+        Ok(())
     }
 
     /// Takes the group that a line gives its prompt, which is the same in all of the prompt's lines.
@@ -707,8 +774,11 @@ fn parsed(text: &str) -> Cell<'_> {
     }
 }
 
+/// Takes the records of a table that are enough for a part.
+type Part<'a> = dyn FnMut(&mut Table) -> Result<(), ImportError> + 'a;
+
 /// Comma-separated values, with names in the first line.
-fn csv(path: &Path) -> Result<Table, ImportError> {
+fn csv(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     let mut table = Table::default();
     each_line(path, |number, line| {
         if table.names.is_empty() {
@@ -716,6 +786,7 @@ fn csv(path: &Path) -> Result<Table, ImportError> {
             table.first = number + 1;
             return Ok(());
         }
+        part(&mut table)?;
         table.begin(number);
         let mut count = 0;
         for field in fields(line) {
@@ -741,12 +812,13 @@ fn csv(path: &Path) -> Result<Table, ImportError> {
 }
 
 /// An object a line; columns are the fields of all of them.
-fn jsonl(path: &Path) -> Result<Table, ImportError> {
+fn jsonl(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     let mut table = Table {
         first: 1,
         ..Table::default()
     };
     each_line(path, |number, line| {
+        part(&mut table)?;
         table.begin(number);
         let mut text = serde_json::Deserializer::from_str(line);
         let read = text.deserialize_map(Fields(&mut table));
@@ -832,7 +904,7 @@ impl Table {
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(path: &Path) -> Result<Table, ImportError> {
+fn parquet(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::Field;
     let refused = |error: ::parquet::errors::ParquetError| {
@@ -855,6 +927,7 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
     fields.iter().for_each(|field| table.add(field.name()));
     for (number, row) in (1..).zip(reader.get_row_iter(None).map_err(refused)?) {
         let row = row.map_err(refused)?;
+        part(&mut table)?;
         table.begin(number);
         for (at, (_, field)) in row.get_column_iter().enumerate() {
             let bytes;
@@ -889,7 +962,7 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path) -> Result<Table, ImportError> {
+fn parquet(path: &Path, _: &mut Part<'_>) -> Result<Table, ImportError> {
     Err(ImportError::input(
         path,
         "is Parquet, which this build of specgap does not read: build it with the feature parquet, \
@@ -993,7 +1066,7 @@ mod tests {
         for (name, text) in [("a.csv", csv), ("a.jsonl", jsonl)] {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            let tokens = Tokens::read(&path).unwrap();
+            let tokens = Tokens::read(&path, usize::MAX, &mut |_| Ok(())).unwrap();
             assert_eq!(tokens.prompt, [0, 1, 0]);
             assert_eq!(tokens.position, [0, 0, 1]);
             assert_eq!(tokens.logp, [-0.5, 0.0, -2.0]);
@@ -1009,6 +1082,75 @@ mod tests {
             );
             assert_eq!(log.metadata().temperature_applied, Some(0.6));
         }
+    }
+
+    /// Parts of any size say together what one says, and refuse what it refuses.
+    #[test]
+    fn a_table_is_the_same_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let all_of = |path: &Path, most: usize| -> Result<Vec<Vec<u8>>, ImportError> {
+            let mut all: Vec<Vec<u8>> = Vec::new();
+            let mut take = |tokens: &Tokens| {
+                let groups = ["x", "y", "z"].map(str::to_owned);
+                let tensors = tokens.tensors(5, &groups);
+                all.resize(tensors.len(), Vec::new());
+                for (all, one) in all.iter_mut().zip(tensors) {
+                    all.extend(one.data);
+                }
+                Ok(())
+            };
+            let last = Tokens::read(path, most, &mut take)?;
+            take(&last)?;
+            Ok(all)
+        };
+        let lines: Vec<String> = (0..40)
+            .map(|line| {
+                let (prompt, position) = ([line % 2, line / 20][line / 20], line % 20 / 2);
+                let position = if line < 20 { position } else { line - 20 };
+                let group = ["x", "y"][prompt % 2];
+                let gap = if line % 7 == 3 { "\n\n" } else { "\n" };
+                format!(
+                    "p{}_{prompt},{position},-{line}.5,-1,1,{group}{gap}",
+                    line / 20
+                )
+            })
+            .collect();
+        let path = folder.path().join("a.csv");
+        let head = "prompt,position,logp,logq,hit,group\n";
+        std::fs::write(&path, format!("{head}{}", lines.concat())).unwrap();
+        let whole = all_of(&path, usize::MAX).unwrap();
+        assert_eq!((whole.len(), whole[0].len()), (9, 40 * 8));
+        for most in [1, 2, 3, 7, 39, 40] {
+            assert_eq!(all_of(&path, most).unwrap(), whole, "{most}");
+        }
+        // What is wrong is told of the same record and line.
+        let wrong = lines.concat().replace("p1_1,15,", "p1_1,16,");
+        std::fs::write(&path, format!("{head}{wrong}")).unwrap();
+        let error = |most: usize| all_of(&path, most).unwrap_err().to_string();
+        assert!(
+            error(usize::MAX).contains("record 35 (line 42): position"),
+            "{}",
+            error(9)
+        );
+        assert_eq!(error(4), error(usize::MAX));
+        // A field that lines have and none of the parts before them.
+        let path = folder.path().join("a.jsonl");
+        let line = |position: usize, more: &str| {
+            format!("{{\"prompt\":0,\"position\":{position},\"logp\":-1,\"logq\":-1{more}}}\n")
+        };
+        let text = [line(0, ""), line(1, ""), line(2, ",\"hit\":1")].concat();
+        std::fs::write(&path, text).unwrap();
+        let error = |most: usize| all_of(&path, most).unwrap_err().to_string();
+        assert!(
+            error(9).contains("(line 1): hit: is missing"),
+            "{}",
+            error(9)
+        );
+        assert!(
+            error(2).contains("(line 3): hit: is missing in all lines before"),
+            "{}",
+            error(2)
+        );
     }
 
     #[cfg(feature = "parquet")]
@@ -1047,7 +1189,7 @@ mod tests {
             out.close().unwrap();
         };
         write(&[1, 1, 1]);
-        let tokens = Tokens::read(&path).unwrap();
+        let tokens = Tokens::read(&path, usize::MAX, &mut |_| Ok(())).unwrap();
         assert_eq!(
             (tokens.prompt.clone(), tokens.position.clone()),
             (vec![0, 0, 1], vec![0, 1, 0])
@@ -1055,7 +1197,9 @@ mod tests {
         assert_eq!(tokens.logp, [-0.5, -0.25, -1.0]);
         assert_eq!(of_first(&tokens).logq, [-1.0, -0.75, -0.125]);
         write(&[1, 0, 1]);
-        let error = Tokens::read(&path).unwrap_err().to_string();
+        let error = Tokens::read(&path, usize::MAX, &mut |_| Ok(()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("(line 2): logq: is missing"), "{error}");
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 const SPAN: usize = 16;
 const LISTED: usize = 256;
 
-/// Positions that are held in memory where texts may go to a file: some 65 MB.
+/// Positions that are held in memory where texts may go to a file, or outcomes of prompts: some 65 MB.
 pub(super) const HELD: usize = 1 << 18;
 
 /// A text from its first token on.

@@ -45,7 +45,7 @@ impl Measurement<'_> {
             let keep = |own: Option<usize>| group.is_none() || own == group;
             let texts = self.texts.sorted(&keep);
             let name = group.and_then(|group| self.texts.groups.get(group));
-            Measurement::new(&texts, &settings).of_group(name, &ways, timings)
+            Measurement::new(&texts, &settings, self.held).of_group(name, &ways, timings)
         };
         let total = measured(None);
         let mut order: Vec<usize> = (0..self.texts.groups.len()).collect();

@@ -34,9 +34,6 @@ const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
 /// most of the memory.
 const TEXTS: usize = 256;
 
-/// Outcomes of prompts that are through which are held in memory: some 50 MB.
-const OUTCOMES: usize = 1 << 18;
-
 /// Replays all policies along the text of some logs. `command` goes into the report, and
 /// `progress` is told of positions as they are read.
 ///
@@ -44,12 +41,24 @@ const OUTCOMES: usize = 1 << 18;
 /// As [`Texts::read`]; also settings that ask for nothing.
 ///
 /// # Complexity
-/// O(N V) for reading, then O(N K) a policy.
+/// O(N V) for reading, then O(N K) a policy. Memory grows by some kilobytes a prompt at most: texts beyond
+/// some 65 MB, and outcomes beyond as much, go to a file where temporary files are, of some 60 bytes a token.
 pub fn measure_lengths(
     logs: &[Log],
     settings: &LengthSettings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
+) -> Result<LengthReport, ReplayError> {
+    measured_with(logs, settings, command, progress, HELD)
+}
+
+/// The same with so many positions in memory, and outcomes of prompts.
+fn measured_with(
+    logs: &[Log],
+    settings: &LengthSettings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+    held: usize,
 ) -> Result<LengthReport, ReplayError> {
     if settings.verifiers.is_empty() {
         return Err(ReplayError::Settings("no verifier is asked for".to_owned()));
@@ -71,11 +80,11 @@ pub fn measure_lengths(
         cuts: are_named.then_some(cuts),
         rollouts: cuts.keep_all(),
         parts: settings.parts.clone(),
-        held: Some(HELD),
+        held: Some(held),
         ..Reading::default()
     };
     let (texts, of) = read_measured(logs, settings.temperature, &asked, command, progress)?;
-    let mut measurement = Measurement::new(&texts, settings);
+    let mut measurement = Measurement::new(&texts, settings, held);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
     let lengths = measurement.lengths();
@@ -126,10 +135,12 @@ pub(super) struct Measurement<'a> {
     pub(super) max_length: usize,
     /// Rules whose rounds hang together, as far as they are replayed.
     pub(super) linked: Vec<Linked>,
+    /// How many outcomes of prompts that are through are held in memory.
+    pub(super) held: usize,
 }
 
 impl<'a> Measurement<'a> {
-    pub(super) fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
+    pub(super) fn new(texts: &'a Texts, settings: &'a LengthSettings, held: usize) -> Self {
         let usual = LengthSettings::MAX_LENGTH;
         let is_wide = texts.are_wide();
         Self {
@@ -148,6 +159,7 @@ impl<'a> Measurement<'a> {
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual))
                 .min(texts.depths_or(usize::MAX)),
             linked: Vec::new(),
+            held,
         }
     }
 
@@ -363,7 +375,7 @@ impl<'a> Measurement<'a> {
                 through += 1;
             }
             let ready = through - all.first().map_or(through, |(one, _)| one.away());
-            if ready * count > OUTCOMES {
+            if ready * count > self.held {
                 all.iter_mut().for_each(|(one, _)| one.put_away(ready));
             }
         }
@@ -656,5 +668,65 @@ fn mark_fronts(results: &mut [PolicyResult]) {
         row.on_front = Some(!others.into_iter().any(|(other, way)| {
             way.0 == row.drafts && way.1 == row.verifier && other.as_ref().is_some_and(passes)
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Drafts, FAMILIES};
+    use specgap_log::import::open_tokens;
+
+    /// However much is held in memory, the report is the same to the bit: of lists that leave ratios open,
+    /// of rows, and of prompts in groups whose texts lie side by side.
+    #[test]
+    fn reports_do_not_depend_on_what_memory_holds() {
+        let shipped = |name: &str| {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/logs");
+            Log::open(&std::path::Path::new(folder).join(name)).unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("a.csv");
+        let line = |at: usize| {
+            let (pair, place) = (at / 20, at % 20);
+            let (prompt, position) = (2 * pair + place % 2, place / 2);
+            let [p, q] = [at * 7 % 23, at * 5 % 19].map(|x| (1 + x) as f64 / -9.0);
+            let group = ["code", "chat"][prompt % 2];
+            format!(
+                "{prompt},{position},{p},{q},{},{group}\n",
+                usize::from(q > -0.7)
+            )
+        };
+        let lines: String = (0..400).map(line).collect();
+        std::fs::write(
+            &table,
+            format!("prompt,position,logp,logq,hit,group\n{lines}"),
+        )
+        .unwrap();
+        for (log, drafts) in [
+            (
+                shipped("smollm2-demo"),
+                vec![Drafts::Sampled, Drafts::OneHot],
+            ),
+            (shipped("smollm2-by-depth/eagle-kl.safetensors"), Vec::new()),
+            (open_tokens(&table, None).unwrap(), Vec::new()),
+        ] {
+            let settings = LengthSettings {
+                policies: FAMILIES[..2].iter().flat_map(|one| one.usual()).collect(),
+                drafts,
+                linked: vec![RuleName::CARRIED],
+                round_starts: true,
+                ..LengthSettings::default()
+            };
+            let logs = [log];
+            let report = |held: usize| {
+                let found = measured_with(&logs, &settings, "", &|_| (), held).unwrap();
+                serde_json::to_string(&found).unwrap()
+            };
+            let whole = report(usize::MAX);
+            for held in [0, 37, 150] {
+                assert_eq!(report(held), whole, "{} {held}", logs[0].name());
+            }
+        }
     }
 }
