@@ -15,9 +15,13 @@ use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
 use specgap_base::csv::fields;
 use specgap_base::files::{DOCUMENT, Lines};
+#[cfg(feature = "parquet")]
+use specgap_base::side_by_side;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
+#[cfg(feature = "parquet")]
+use std::sync::{Mutex, PoisonError};
 
 /// Columns that have to be there.
 const NEEDED: [&str; 4] = ["prompt", "position", "logp", "logq"];
@@ -235,19 +239,21 @@ struct Table {
 
 impl Table {
     /// Adds a column, by whose name it follows whether anything is read of it.
-    fn add(&mut self, name: &str) {
+    fn add(&mut self, name: &str) -> bool {
         let depth = |(_, depth): &(&str, &str)| depth.parse::<u32>().is_ok();
         let plain = name
             .rsplit_once('_')
             .filter(depth)
             .map_or(name, |(plain, _)| plain);
         let mut known = NEEDED.iter().chain(&SCORED).chain(&["token", "group"]);
+        let is_read = known.any(|known| *known == plain);
         self.names.push(name.to_owned());
         self.columns.push(Column {
-            is_read: known.any(|known| *known == plain),
+            is_read,
             is_late: self.before > 0,
             ..Column::default()
         });
+        is_read
     }
 
     /// Begins a record, which stands on a line.
@@ -782,7 +788,7 @@ fn csv(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     let mut table = Table::default();
     each_line(path, |number, line| {
         if table.names.is_empty() {
-            fields(line).for_each(|name| table.add(name.trim()));
+            fields(line).for_each(|name| _ = table.add(name.trim()));
             table.first = number + 1;
             return Ok(());
         }
@@ -903,62 +909,148 @@ impl Table {
     }
 }
 
+/// The columns of a row group side by side, so many lines at a time.
 #[cfg(feature = "parquet")]
 fn parquet(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
+    use ::parquet::basic::ConvertedType;
+    use ::parquet::errors::ParquetError;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
-    use ::parquet::record::Field;
-    let refused = |error: ::parquet::errors::ParquetError| {
+    let refused = |error: ParquetError| {
         ImportError::input(
             path,
             format!(
-                "cannot be read: {error}. Compressed files are not read: write it without \
-                 compression (pandas: to_parquet(..., compression=None)), or as .csv"
+                "cannot be read: {error}. Columns may be compressed with snappy, zstd, gzip or lz4; or write it \
+                 as .csv"
             ),
         )
     };
-    let file = std::fs::File::open(path)
-        .map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))?;
-    let reader = SerializedFileReader::new(file).map_err(refused)?;
-    let fields = reader.metadata().file_metadata().schema().get_fields();
+    // Each column by a file of its own: readers of one would move each other.
+    let open = || -> Result<_, ImportError> {
+        let file = std::fs::File::open(path)
+            .map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))?;
+        SerializedFileReader::new(file).map_err(refused)
+    };
+    let reader = open()?;
+    let schema = reader.metadata().file_metadata().schema_descr();
     let mut table = Table {
         first: 1,
         ..Table::default()
     };
-    fields.iter().for_each(|field| table.add(field.name()));
-    for (number, row) in (1..).zip(reader.get_row_iter(None).map_err(refused)?) {
-        let row = row.map_err(refused)?;
-        part(&mut table)?;
-        table.begin(number);
-        for (at, (_, field)) in row.get_column_iter().enumerate() {
-            let bytes;
-            let text;
-            let cell = match field {
-                Field::Null => Cell::Missing,
-                Field::Bool(is) => Cell::Number(f64::from(u8::from(*is))),
-                Field::Byte(x) => Cell::Number(f64::from(*x)),
-                Field::Short(x) => Cell::Number(f64::from(*x)),
-                Field::Int(x) => Cell::Number(f64::from(*x)),
-                Field::Long(x) => Cell::Number(*x as f64),
-                Field::UByte(x) => Cell::Number(f64::from(*x)),
-                Field::UShort(x) => Cell::Number(f64::from(*x)),
-                Field::UInt(x) => Cell::Number(f64::from(*x)),
-                Field::ULong(x) => Cell::Number(*x as f64),
-                Field::Float(x) => Cell::Number(f64::from(*x)),
-                Field::Double(x) => Cell::Number(*x),
-                Field::Str(text) => parsed(text),
-                Field::Bytes(all) => {
-                    bytes = String::from_utf8_lossy(all.data());
-                    parsed(&bytes)
-                }
-                other => {
-                    text = other.to_string();
-                    Cell::Text(&text)
-                }
-            };
-            table.put(at, &cell);
+    // A leaf may be a part of a list, which is no column of numbers.
+    for leaf in schema.columns() {
+        let name = leaf.path().string();
+        let plain = name.split('.').next().unwrap_or(&name);
+        let is_number = leaf.converted_type() != ConvertedType::DECIMAL;
+        let is_known = table.add(plain);
+        if is_known && (leaf.max_rep_level() > 0 || plain != name || !is_number) {
+            return Err(ImportError::input(
+                path,
+                format!(
+                    "has a column {plain} of another type than numbers or texts, one a line; of several depths \
+                     write {plain}, {plain}_2, {plain}_3, and of decimals floats"
+                ),
+            ));
+        }
+    }
+    let all = 0..table.columns.len();
+    let files = all.filter(|&at| table.columns[at].is_read);
+    let files = files.map(|at| Ok((at, open()?)));
+    let files: Vec<_> = files.collect::<Result<_, ImportError>>()?;
+    for group in 0..reader.num_row_groups() {
+        let rows = reader.metadata().row_group(group).num_rows();
+        let mut left = usize::try_from(rows).unwrap_or(0);
+        let columns = files.iter().map(|(at, file)| -> Result<_, ParquetError> {
+            let reader = file.get_row_group(group)?.get_column_reader(*at)?;
+            let leaf = schema.column(*at);
+            let open = (reader, leaf.max_def_level(), leaf.converted_type());
+            Ok((*at, open))
+        });
+        let mut columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(refused)?;
+        while left > 0 {
+            part(&mut table)?;
+            let count = left.min(PART);
+            let pieces = columns.into_iter().map(|(at, open)| {
+                let column = std::mem::take(&mut table.columns[at]);
+                Mutex::new((at, open, column))
+            });
+            let pieces: Vec<_> = pieces.collect();
+            let read = side_by_side::each_or_stop(&pieces, |piece| {
+                let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
+                let (_, (reader, levels, of), column) = &mut *piece;
+                column.put_records(reader, (*levels, *of), count)
+            });
+            columns = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                let (at, open, column) = piece.into_inner().unwrap_or_else(PoisonError::into_inner);
+                table.columns[at] = column;
+                columns.push((at, open));
+            }
+            read.map_err(refused)?;
+            table.records += count;
+            left -= count;
         }
     }
     Ok(table)
+}
+
+#[cfg(feature = "parquet")]
+impl Column {
+    /// Puts so many entries of a file's column behind the others.
+    fn put_records(
+        &mut self,
+        reader: &mut ::parquet::column::reader::ColumnReader,
+        (levels, of): (i16, ::parquet::basic::ConvertedType),
+        count: usize,
+    ) -> Result<(), ::parquet::errors::ParquetError> {
+        use ::parquet::basic::ConvertedType as Of;
+        use ::parquet::column::reader::ColumnReader as From;
+        use ::parquet::errors::ParquetError;
+        // Entries of one type, of which those that are missing are no values.
+        macro_rules! put {
+            ($reader:expr, $value:pat => $cell:expr) => {{
+                let (mut there, mut values) = (Vec::new(), Vec::new());
+                let read = $reader
+                    .read_records(count, Some(&mut there), None, &mut values)?
+                    .0;
+                there.resize(read, levels);
+                let mut values = values.iter();
+                for level in there {
+                    match (level == levels).then(|| values.next()).flatten() {
+                        Some($value) => self.push(&$cell),
+                        None => self.push(&Cell::Missing),
+                    }
+                }
+                read
+            }};
+        }
+        let read = match reader {
+            From::BoolColumnReader(one) => put!(one, &is => Cell::Number(f64::from(u8::from(is)))),
+            From::Int32ColumnReader(one) if of == Of::UINT_32 => {
+                put!(one, &x => Cell::Number(f64::from(x.cast_unsigned())))
+            }
+            From::Int32ColumnReader(one) => put!(one, &x => Cell::Number(f64::from(x))),
+            From::Int64ColumnReader(one) if of == Of::UINT_64 => {
+                put!(one, &x => Cell::Number(x.cast_unsigned() as f64))
+            }
+            From::Int64ColumnReader(one) => put!(one, &x => Cell::Number(x as f64)),
+            From::FloatColumnReader(one) => put!(one, &x => Cell::Number(f64::from(x))),
+            From::DoubleColumnReader(one) => put!(one, &x => Cell::Number(x)),
+            From::ByteArrayColumnReader(one) => {
+                put!(one, bytes => parsed(&String::from_utf8_lossy(bytes.data())))
+            }
+            From::Int96ColumnReader(_) | From::FixedLenByteArrayColumnReader(_) => {
+                return Err(ParquetError::General(
+                    "a column is of no number nor text".to_owned(),
+                ));
+            }
+        };
+        match read == count {
+            true => Ok(()),
+            false => Err(ParquetError::EOF(format!(
+                "a column has {read} of {count} lines"
+            ))),
+        }
+    }
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -1156,7 +1248,9 @@ mod tests {
     #[cfg(feature = "parquet")]
     #[test]
     fn parquet_holds_the_same() {
-        use ::parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
+        use ::parquet::basic::{Compression, GzipLevel, ZstdLevel};
+        use ::parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
+        use ::parquet::file::properties::WriterProperties;
         use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
         use ::parquet::schema::parser::parse_message_type;
         fn column<T: DataType>(
@@ -1172,34 +1266,80 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet");
         let schema = "message tokens { REQUIRED BYTE_ARRAY prompt (UTF8); REQUIRED INT64 position; \
-                      REQUIRED DOUBLE logp; OPTIONAL DOUBLE logq; }";
+                      REQUIRED DOUBLE logp; OPTIONAL DOUBLE logq; OPTIONAL BOOLEAN hit; }";
         let schema = Arc::new(parse_message_type(schema).unwrap());
-        let write = |there: &[i16]| {
+        // Two row groups that are alike but for their prompts.
+        let write = |there: &[i16], packed: Compression| {
             let file = std::fs::File::create(&path).unwrap();
-            let mut out =
-                SerializedFileWriter::new(file, Arc::clone(&schema), Arc::default()).unwrap();
-            let mut group = out.next_row_group().unwrap();
-            let prompts = ["a", "a", "b"].map(|name| name.as_bytes().to_vec().into());
-            column::<ByteArrayType>(&mut group, &prompts, None);
-            column::<Int64Type>(&mut group, &[0, 1, 0], None);
-            column::<DoubleType>(&mut group, &[-0.5, -0.25, -1.0], None);
-            let values = &[-1.0, -0.75, -0.125][..there.iter().sum::<i16>() as usize];
-            column::<DoubleType>(&mut group, values, Some(there));
-            group.close().unwrap();
+            let packed = WriterProperties::builder().set_compression(packed);
+            let packed = Arc::new(packed.build());
+            let mut out = SerializedFileWriter::new(file, Arc::clone(&schema), packed).unwrap();
+            for names in [["a", "a", "b"], ["c", "c", "d"]] {
+                let mut group = out.next_row_group().unwrap();
+                let prompts = names.map(|name| name.as_bytes().to_vec().into());
+                column::<ByteArrayType>(&mut group, &prompts, None);
+                column::<Int64Type>(&mut group, &[0, 1, 0], None);
+                column::<DoubleType>(&mut group, &[-0.5, -0.25, -1.0], None);
+                let values = &[-1.0, -0.75, -0.125][..there.iter().sum::<i16>() as usize];
+                column::<DoubleType>(&mut group, values, Some(there));
+                column::<BoolType>(&mut group, &[true, false, true], Some(&[1; 3]));
+                group.close().unwrap();
+            }
             out.close().unwrap();
         };
-        write(&[1, 1, 1]);
-        let tokens = Tokens::read(&path, usize::MAX, &mut |_| Ok(())).unwrap();
-        assert_eq!(
-            (tokens.prompt.clone(), tokens.position.clone()),
-            (vec![0, 0, 1], vec![0, 1, 0])
-        );
-        assert_eq!(tokens.logp, [-0.5, -0.25, -1.0]);
-        assert_eq!(of_first(&tokens).logq, [-1.0, -0.75, -0.125]);
-        write(&[1, 0, 1]);
+        for packed in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::ZSTD(ZstdLevel::default()),
+            Compression::GZIP(GzipLevel::default()),
+            Compression::LZ4_RAW,
+        ] {
+            write(&[1, 1, 1], packed);
+            let tokens = Tokens::read(&path, usize::MAX, &mut |_| Ok(())).unwrap();
+            assert_eq!(tokens.prompt, [0, 0, 1, 2, 2, 3]);
+            assert_eq!(tokens.position, [0, 1, 0, 0, 1, 0]);
+            assert_eq!(tokens.logp, [-0.5, -0.25, -1.0].repeat(2));
+            let of_first = of_first(&tokens);
+            assert_eq!(of_first.logq, [-1.0, -0.75, -0.125].repeat(2));
+            assert_eq!(of_first.scored[0], [1.0, 0.0, 1.0].repeat(2));
+            let mut before = Vec::new();
+            let mut take = |tokens: &Tokens| {
+                before.extend_from_slice(&tokens.prompt);
+                Ok(())
+            };
+            let last = Tokens::read(&path, 2, &mut take).unwrap();
+            assert_eq!((before, last.prompt), (vec![0, 0, 1], vec![2, 2, 3]));
+        }
+        write(&[1, 0, 1], Compression::SNAPPY);
         let error = Tokens::read(&path, usize::MAX, &mut |_| Ok(()))
             .unwrap_err()
             .to_string();
         assert!(error.contains("(line 2): logq: is missing"), "{error}");
+        // A list is no column, and a decimal no float.
+        for (kind, word) in [
+            (
+                "REQUIRED group logq (LIST) { REPEATED group list { REQUIRED DOUBLE element; } }",
+                "logq_2",
+            ),
+            ("REQUIRED INT64 logq (DECIMAL(9, 3))", "of decimals floats"),
+        ] {
+            let kind = if kind.ends_with('}') {
+                kind.to_owned()
+            } else {
+                format!("{kind};")
+            };
+            let schema = format!("message tokens {{ REQUIRED INT64 prompt; {kind} }}");
+            let schema = Arc::new(parse_message_type(&schema).unwrap());
+            let file = std::fs::File::create(&path).unwrap();
+            let out = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+            out.close().unwrap();
+            let error = Tokens::read(&path, 9, &mut |_| Ok(()))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("has a column logq") && error.contains(word),
+                "{error}"
+            );
+        }
     }
 }
