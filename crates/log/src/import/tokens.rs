@@ -9,7 +9,10 @@
 use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
-use crate::log::{Dtype, Groups, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
+use crate::log::{
+    Dtype, Groups, HeldTensor, Log, Metadata, NEXT_TO_NOTHING as NOTHING, RawTensor, SCORED,
+    Sampling, WholeLog,
+};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
@@ -29,9 +32,6 @@ const NEEDED: [&str; 4] = ["prompt", "position", "logp", "logq"];
 /// what half precision rounds.
 const ABOVE: f64 = 1e-6;
 const APART: f64 = 1e-2;
-/// ln of what a draft gives a token that it cannot draw: its exponential is next to nothing, and
-/// a list of it is still a row.
-const NOTHING: f64 = -700.0;
 /// Most depths of a table: no drafter has as many.
 const MOST_DEPTHS: usize = 64;
 /// V where nobody says it.

@@ -161,6 +161,9 @@ impl Chunk<'_> {
         if !row.lacks_draft
             && let Some(drafted) = drafted
         {
+            if !full {
+                self.put_next_to_nothing(shard.draft_kind, draft);
+            }
             check(&drafted.rows, shard.draft_kind, of_draft, draft, full)?;
             if let Some(some) = &shard.sub_vocabulary {
                 let absent = match shard.draft_kind {
@@ -284,6 +287,18 @@ impl Chunk<'_> {
         Ok((x >= 0.0).then_some(x))
     }
 
+    /// Of a list of the text's own tokens that the draft cannot draw, its rest has all.
+    fn put_next_to_nothing(&self, kind: RowKind, draft: &mut [f64]) {
+        let (none, next) = match kind {
+            RowKind::Probabilities => (0.0, NEXT_TO_NOTHING.exp()),
+            RowKind::Logits | RowKind::LogProbabilities => (f64::NEG_INFINITY, NEXT_TO_NOTHING),
+        };
+        let is_own = || self.log.metadata().tops().is_some_and(|tops| tops[1] == 0);
+        if draft.iter().all(|&entry| entry == none) && is_own() {
+            draft.fill(next);
+        }
+    }
+
     /// Tells whether the log says that it has no row of the draft at a row of the shard.
     fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
         if self.shard.is_text {
@@ -363,6 +378,9 @@ impl Chunk<'_> {
         Ok(())
     }
 }
+
+/// ln of what stands for no probability where a list has no other: its exponential is next to nothing.
+pub(crate) const NEXT_TO_NOTHING: f64 = -700.0;
 
 /// Checks the entries of one row.
 fn check(

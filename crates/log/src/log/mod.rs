@@ -90,6 +90,7 @@ mod writer;
 
 pub(crate) use beside::SCORED;
 pub use chunk::Chunk;
+pub(crate) use chunk::NEXT_TO_NOTHING;
 pub use cut_order::CutOrder;
 pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};

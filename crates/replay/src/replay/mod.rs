@@ -24,6 +24,7 @@
 
 mod advice;
 mod asked;
+mod between;
 mod carried;
 mod glossary;
 mod lengths;

@@ -127,9 +127,11 @@ pub(super) struct Seen {
     pub(super) without_hit: usize,
     /// Tokens of texts that rows do not list.
     unlisted: usize,
-    /// What rows do not list leaves a ratio open, or q at a token; and rows list some tokens only.
+    /// What rows do not list leaves a ratio open, q at a token, or what one noise drafts; and rows list
+    /// some tokens only.
     is_open: bool,
     draft_is_open: bool,
+    pub(super) noise_is_open: bool,
     is_cut: bool,
     /// The target's mass on what the draft can draw is told somewhere.
     pub(super) covers: bool,
@@ -148,6 +150,7 @@ impl Seen {
             seen.without_hit += usize::from(place.hit.is_none());
             seen.is_open |= place.ratio_bounds[0] < place.ratio_bounds[1];
             seen.draft_is_open |= place.draft_bounds[0] < place.draft_bounds[1];
+            seen.noise_is_open |= place.one_noise[1] < place.one_noise[2];
             seen.is_cut |= place.rest != Rest::None;
             seen.covers |= place.covered.is_some();
             seen.lacks_overlap |= place.exact_overlap.is_none();
@@ -168,6 +171,7 @@ impl Seen {
             unlisted: self.unlisted + other.unlisted,
             is_open: self.is_open | other.is_open,
             draft_is_open: self.draft_is_open | other.draft_is_open,
+            noise_is_open: self.noise_is_open | other.noise_is_open,
             is_cut: self.is_cut | other.is_cut,
             covers: self.covers | other.covers,
             lacks_overlap: self.lacks_overlap | other.lacks_overlap,

@@ -480,11 +480,22 @@ fn of_one_noise(
         _ => return [0.5 * most.min(1.0), 0.0, most.min(1.0)],
     };
     let ratio = p / q;
+    // What one row lists may be what the other does not.
+    let alone = |row: &[f64], other: &[f64]| -> f64 {
+        let pairs = row.iter().zip(other);
+        pairs
+            .filter(|(_, other)| other.is_nan())
+            .map(|(own, _)| own)
+            .sum()
+    };
+    let [of_p, of_q] = [alone(target, draft), alone(draft, target)];
     // A maximum is what both have without the minimum, of listed tokens that sum to 1.
-    let of_listed = 1.0 + ratio - specgap_entries::common(target, draft, [1.0, ratio]);
+    let common = specgap_entries::common(target, draft, [1.0, ratio]);
+    let of_listed = (1.0 - of_p) + ratio * (1.0 - of_q) - common;
     // By what p does not list, at least and at most, and q.
     let sum = |[least, most]: [f64; 2], of_draft: f64, both: f64| {
-        let of_draft = (1.0 - least) * ratio * of_draft / (1.0 - of_draft);
+        let most = (1.0 - least) * of_p + most;
+        let of_draft = (1.0 - least) * ratio * (of_q + of_draft / (1.0 - of_draft));
         let larger = most.max(of_draft);
         (1.0 - least) * of_listed + larger + both * (most + of_draft - larger)
     };

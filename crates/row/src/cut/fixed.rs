@@ -87,7 +87,11 @@ impl CutRow<'_> {
             0.0 => 0.0,
             listed => others * ((1.0 - least) / listed),
         };
-        let share = |q: f64, all: f64| if all > 0.0 { (q / all).min(1.0) } else { 0.0 };
+        let share = |q: f64, all: f64| match all > 0.0 {
+            true => (q / all).min(1.0),
+            // Of next to nothing it may be all.
+            false => f64::from(u8::from(q > 0.0)),
+        };
         move |[low, high]| [share(low, others + most), share(high, more + least)]
     }
 
@@ -268,6 +272,34 @@ mod tests {
             are(row.optimum_with_fixed(ask(1)).unwrap(), [0.6, 0.8]);
             are(row.hits_with_fixed(ask(1)).unwrap(), [0.2, 0.24]);
         });
+    }
+
+    /// Where a cut may keep nothing of the rest, what it keeps may still be all that is left.
+    #[test]
+    fn a_rest_that_may_be_nothing_may_be_all_of_the_others() {
+        let listed = Listed {
+            target: &[0.125, 0.5, 0.375],
+            draft: &[1.0, f64::NAN, f64::NAN],
+            unlisted: [
+                Unlisted::NONE,
+                Unlisted {
+                    mass: [0.0, 0.2],
+                    largest: 0.25,
+                },
+            ],
+            vocabulary: 6,
+            missing: 3,
+        };
+        let mut workspace = CutWorkspace::default();
+        let row = &mut workspace.load(listed, 4).unwrap().unwrap();
+        for found in [
+            row.optimum_with_fixed(ask(2)).unwrap(),
+            row.hits_with_fixed(ask(2)).unwrap(),
+        ] {
+            let [lower, upper] = found;
+            // Token 1 alone of the rest, with next to no q: p of both; of the hits p q too.
+            assert!(lower <= 0.125 && upper >= 0.625 - 1e-12, "{found:?}");
+        }
     }
 
     /// q of 1/2 and three times 1/6, one of which is what the others lack: in f32 that is less.

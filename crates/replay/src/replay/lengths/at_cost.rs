@@ -10,7 +10,10 @@ use super::measure::Measurement;
 use super::outcome::{Group, Played, Way};
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
-use specgap_statistics::Clustered;
+use specgap_statistics::{Clustered, half_of};
+
+/// A policy's speeds, cost by cost.
+type Speeds = Vec<Option<f64>>;
 
 /// What is quickest on half of the prompts.
 pub(super) struct Best<'a> {
@@ -24,7 +27,7 @@ pub(super) struct Best<'a> {
 impl Measurement<'_> {
     /// Speeds on the half of the prompts that chooses, policy by policy, at each of some costs; none of
     /// those whose drafts are not known.
-    pub(super) fn halves(&self, timings: &[Timings], played: &[Played]) -> Vec<Vec<Option<f64>>> {
+    pub(super) fn halves(&self, timings: &[Timings], played: &[Played]) -> Vec<Speeds> {
         let of = |one: &Played| {
             let half =
                 (one.known.is_whole()).then(|| Group::half(one.outcomes.all(), &self.tokens, 0));
@@ -40,7 +43,7 @@ impl Measurement<'_> {
         family: &str,
         way: Way,
         played: &'a [Played],
-        (halves, cost): (&[Vec<Option<f64>>], usize),
+        (halves, cost): (&[Speeds], usize),
     ) -> Option<Best<'a>> {
         let of_family = (played.iter().zip(halves))
             .filter(|(one, _)| one.way == way && one.policy.family.name == family);
@@ -65,7 +68,13 @@ impl Measurement<'_> {
             let reports = Group::half(played.outcomes.all(), &self.tokens, 1);
             Some(reports.speed(timings)?.mean)
         };
-        let ends = || Some([end(Unlisted::Rejected)?, end(Unlisted::Accepted)?]);
+        let ends = || match self.texts.is_by_depth() {
+            true => {
+                let reports = |prompt| half_of(prompt) == 1;
+                self.between(best.policy, way, Some(timings), reports).speed
+            }
+            false => Some([end(Unlisted::Rejected)?, end(Unlisted::Accepted)?]),
+        };
         Some(Chosen {
             drafts: way.0,
             verifier: way.1.as_str().to_owned(),
@@ -112,7 +121,7 @@ impl Measurement<'_> {
     fn at_cost(
         &self,
         timings: &Timings,
-        (played, at): (&[Played], (&[Vec<Option<f64>>], usize)),
+        (played, at): (&[Played], (&[Speeds], usize)),
         (oracle, blind): (&OracleCalls, Vec<Bound>),
     ) -> Option<AtCost> {
         let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());

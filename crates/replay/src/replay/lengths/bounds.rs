@@ -1,6 +1,8 @@
 //! What no policy can pass.
 
+use super::super::between::{RoundBounds, replay_between_with};
 use super::super::measured::within;
+use super::super::moments::reached;
 use super::super::position::TextPosition;
 use super::super::read::Text;
 use super::super::timings::Timings;
@@ -8,10 +10,10 @@ use super::coins::{TextCoins, Unlisted, coins};
 use super::data::{Bound, Bounds, EntropyBound, SeveralRounds};
 use super::drafts::Drafts;
 use super::measure::Measurement;
-use super::outcome::{Group, Known, Outcome, Played};
-use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
+use super::outcome::{Group, Known, Outcome, Played, Way};
+use super::policy::{ADAEDL_GAMMA, Policy, SVIP_GAMMA};
 use specgap_core::rounds::floats::{coin_blind_each, replay_each};
-use specgap_core::rounds::{ChainRule, DraftLength};
+use specgap_core::rounds::{ChainRule, Coins, DraftLength};
 use specgap_statistics::{Clustered, Estimate};
 
 /// The oracle's calls of each text, and their least and most where rows leave coins open.
@@ -29,7 +31,61 @@ impl OracleCalls {
     }
 }
 
+/// Bounds on rounds of a fixed length where the draft's rows depend on where a round begins, over N.
+pub(super) struct Between {
+    /// Target calls.
+    pub(super) calls: [f64; 2],
+    /// Drafts and calls.
+    pub(super) steps: [f64; 2],
+    pub(super) speed: Option<[f64; 2]>,
+}
+
 impl Measurement<'_> {
+    /// The same for the texts of some prompts, with token verification: a token that is accepted more often
+    /// may lead to a start whose drafts are worse.
+    pub(super) fn between(
+        &self,
+        policy: Policy,
+        (drafts, verifier): Way,
+        timings: Option<&Timings>,
+        is_asked: impl Fn(usize) -> bool,
+    ) -> Between {
+        let most = policy.parameter as usize;
+        let steps: Vec<f64> = (0..=most).map(|drafts| 1.0 + drafts as f64).collect();
+        let times = timings.map(|timings| {
+            let time = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
+            (0..=most).map(time).collect::<Vec<f64>>()
+        });
+        let of = |text: &Text| {
+            let ends = [Unlisted::Rejected, Unlisted::Accepted].map(|end| coins(text, drafts, end));
+            let walk = |start: usize, room: usize| {
+                ends.each_ref().map(|coins| {
+                    let reached = reached(verifier, coins.ahead(start).iter().take(room));
+                    let mut reached = [vec![1.0], reached].concat();
+                    reached.resize(room + 1, 0.0);
+                    reached
+                })
+            };
+            let with = |times: &[f64]| replay_between_with(most, text.tokens(), times, walk);
+            (with(&steps), times.as_ref().map(|times| with(times).time))
+        };
+        let (mut sum, mut time, mut tokens) = (RoundBounds::default(), [0.0; 2], 0.0);
+        for (text, (steps, timed)) in self.texts.texts.iter().zip(self.texts.each(of)) {
+            if is_asked(text.cluster) {
+                sum.add(steps);
+                tokens += text.tokens() as f64;
+                let timed = timed.unwrap_or_default();
+                time = [0, 1].map(|end| time[end] + timed[end]);
+            }
+        }
+        let [quick, slow] = time.map(|time| Some(timings?.target_step.seconds * tokens / time));
+        Between {
+            calls: sum.calls.map(|calls| calls / tokens),
+            steps: sum.time.map(|steps| steps / tokens),
+            speed: slow.zip(quick).map(|(slow, quick)| [slow, quick]),
+        }
+    }
+
     pub(super) fn bounds(&self, played: &[Played], oracle: &OracleCalls) -> Bounds {
         let timings = self.settings.timings.as_ref();
         let bound = |calls: &OracleCalls| Bound {

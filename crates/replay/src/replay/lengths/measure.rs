@@ -53,7 +53,7 @@ pub fn measure_lengths(
 }
 
 /// The same with so many positions in memory, and outcomes of prompts.
-fn measured_with(
+pub(super) fn measured_with(
     logs: &[Log],
     settings: &LengthSettings,
     command: &str,
@@ -204,7 +204,8 @@ impl<'a> Measurement<'a> {
 
     pub(super) fn is_open(&self, drafts: Drafts) -> bool {
         match drafts {
-            Drafts::Sampled | Drafts::SharedGumbel => self.are_open,
+            Drafts::Sampled => self.are_open,
+            Drafts::SharedGumbel => self.texts.seen.noise_is_open,
             Drafts::OneHot => false,
             Drafts::ExactMatch => self.draft_is_open,
         }
@@ -578,7 +579,7 @@ impl<'a> Measurement<'a> {
             break_even_cost_ratio: None,
             on_front: None,
         };
-        // Calls and drafts of fixed lengths fall as a token is accepted more often.
+        // Calls and drafts of fixed lengths fall as a token is accepted more often, or are bounded by depth.
         let is_bounded = policy.family.name == "fixed" && verifier == RuleName::TOKEN;
         let is_told = is_bounded || !self.is_wide || !self.is_open(drafts);
         let Some((known, rounds)) = played.filter(|_| is_told) else {
@@ -611,6 +612,26 @@ impl<'a> Measurement<'a> {
 
     /// Puts between bounds what depends on tokens that are not listed.
     fn bound(&self, result: &mut PolicyResult, policy: Policy, way: Way) {
+        let flat = self.settings.timings.as_ref().filter(|one| one.is_flat());
+        if self.texts.is_by_depth() {
+            let between = self.between(policy, way, flat, |_| true);
+            let put = |estimate: &mut Option<Estimate>, ends: [f64; 2]| {
+                if let Some(estimate) = estimate {
+                    estimate.truncation = Some(ends);
+                }
+            };
+            let [fewest, most] = between.calls;
+            put(&mut result.tokens_per_call, [1.0 / most, 1.0 / fewest]);
+            put(&mut result.verification_rate, between.calls);
+            put(
+                &mut result.discard_rate,
+                between.steps.map(|steps| steps - 1.0),
+            );
+            if let Some(speed) = between.speed {
+                put(&mut result.speedup, speed);
+            }
+            return;
+        }
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
             .map(|unlisted| self.played(policy, way, unlisted).outcomes);
         let groups = ends.each_ref();
@@ -633,7 +654,7 @@ impl<'a> Measurement<'a> {
         for (estimate, of) in rates {
             put(estimate, all(&|group| Some(of(group))));
         }
-        if let Some(timings) = self.settings.timings.as_ref().filter(|one| one.is_flat()) {
+        if let Some(timings) = flat {
             put(&mut result.speedup, all(&|group| group.speed(timings)));
         }
     }
@@ -668,65 +689,5 @@ fn mark_fronts(results: &mut [PolicyResult]) {
         row.on_front = Some(!others.into_iter().any(|(other, way)| {
             way.0 == row.drafts && way.1 == row.verifier && other.as_ref().is_some_and(passes)
         }));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::replay::{Drafts, FAMILIES};
-    use specgap_log::import::open_tokens;
-
-    /// However much is held in memory, the report is the same to the bit: of lists that leave ratios open,
-    /// of rows, and of prompts in groups whose texts lie side by side.
-    #[test]
-    fn reports_do_not_depend_on_what_memory_holds() {
-        let shipped = |name: &str| {
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/logs");
-            Log::open(&std::path::Path::new(folder).join(name)).unwrap()
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let table = folder.path().join("a.csv");
-        let line = |at: usize| {
-            let (pair, place) = (at / 20, at % 20);
-            let (prompt, position) = (2 * pair + place % 2, place / 2);
-            let [p, q] = [at * 7 % 23, at * 5 % 19].map(|x| (1 + x) as f64 / -9.0);
-            let group = ["code", "chat"][prompt % 2];
-            format!(
-                "{prompt},{position},{p},{q},{},{group}\n",
-                usize::from(q > -0.7)
-            )
-        };
-        let lines: String = (0..400).map(line).collect();
-        std::fs::write(
-            &table,
-            format!("prompt,position,logp,logq,hit,group\n{lines}"),
-        )
-        .unwrap();
-        for (log, drafts) in [
-            (
-                shipped("smollm2-demo"),
-                vec![Drafts::Sampled, Drafts::OneHot],
-            ),
-            (shipped("smollm2-by-depth/eagle-kl.safetensors"), Vec::new()),
-            (open_tokens(&table, None).unwrap(), Vec::new()),
-        ] {
-            let settings = LengthSettings {
-                policies: FAMILIES[..2].iter().flat_map(|one| one.usual()).collect(),
-                drafts,
-                linked: vec![RuleName::CARRIED],
-                round_starts: true,
-                ..LengthSettings::default()
-            };
-            let logs = [log];
-            let report = |held: usize| {
-                let found = measured_with(&logs, &settings, "", &|_| (), held).unwrap();
-                serde_json::to_string(&found).unwrap()
-            };
-            let whole = report(usize::MAX);
-            for held in [0, 37, 150] {
-                assert_eq!(report(held), whole, "{} {held}", logs[0].name());
-            }
-        }
     }
 }

@@ -19,6 +19,8 @@ mod policy;
 mod round_starts;
 mod rounds;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub use data::{
     AboveFewest, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen, ChosenPolicy,

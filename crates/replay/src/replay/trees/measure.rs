@@ -2,10 +2,10 @@
 
 use super::super::ReplayError;
 use super::super::advice::tree_changes;
+use super::super::between::{RoundBounds, replay_between, replay_between_with};
 use super::super::measured::{MeasuredTexts, capture_with, read_measured};
 use super::super::position::Rest;
 use super::super::read::{Reading, Texts};
-use super::between::{RoundBounds, replay_between, replay_between_with};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
 use super::from_leaves::{FromLeaves, OfText};

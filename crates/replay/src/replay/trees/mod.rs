@@ -11,7 +11,6 @@
 //! [`measure_trees`] makes the report of `specgap tree`.
 
 mod along;
-mod between;
 mod data;
 mod dynamic;
 mod equal;

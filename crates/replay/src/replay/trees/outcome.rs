@@ -1,8 +1,8 @@
 //! A tree's rounds, prompt by prompt, and the estimates that follow.
 
+use super::super::between::RoundBounds;
 use super::super::measured::{add_each, ratio, within};
 use super::super::timings::{Times, Timings};
-use super::between::RoundBounds;
 use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
 use specgap_core::rounds::TreeReplay;
 use specgap_core::scheme::EngineName;

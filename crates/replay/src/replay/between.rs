@@ -1,4 +1,4 @@
-//! Bounds on a tree's rounds where rows list some tokens only.
+//! Bounds on the rounds of a tree, or of a chain, where rows list some tokens only.
 
 use specgap_core::rounds::{ChildShares, walk};
 use specgap_core::tree::Shape;
