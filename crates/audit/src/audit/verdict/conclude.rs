@@ -181,8 +181,11 @@ impl<'a> Weighed<'a> {
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
         let same = self.found.say_the_same();
         let is_learnt = |suspect: &Suspect| {
-            let learns = |change| matches!(change, Change::Learnt(_) | Change::Unseen(_));
-            matches!(suspect.law, Law::Target(change, _) if learns(change))
+            use Law::{Draft, OtherDraft, Target};
+            let (Target(change, _) | Draft(change) | OtherDraft(change)) = suspect.law else {
+                return false;
+            };
+            matches!(change, Change::Learnt(_) | Change::Unseen(_))
         };
         let own = self.suspects();
         let own = own.filter(|(suspect, _)| same == 1 || !is_learnt(suspect));

@@ -294,7 +294,7 @@ impl<'a> Course<'a> {
             seen
         };
         let mut past = Past {
-            seen: [placed(&all), placed(&last(64)), placed(&last(10))],
+            seen: [placed(&all), placed(&last(64)), placed(&last(10)), Vec::new()],
             ..Past::default()
         };
         let mut tail = before.iter().rev().map(|(_, token)| *token);
@@ -311,6 +311,11 @@ impl<'a> Course<'a> {
                 banned.dedup();
             }
         }
+        let otherwise = all.iter().filter_map(|(token, count)| {
+            let left = count - kept.get(token).copied().unwrap_or(0);
+            (left > 0).then_some((*token, left))
+        });
+        past.seen[3] = placed(&otherwise.collect());
         let late = |own: &Map<u32, u32>| {
             let own = own.iter().map(|(token, count)| {
                 let came_otherwise = all.get(token) > Some(count);
@@ -474,8 +479,8 @@ impl<'a> Asked<'a> {
         let course = Course::new(self.opened);
         let lists = log.is_top_heavy();
         let size = if lists { 0 } else { log.vocabulary() };
-        let sums = [0, 1].map(|_| Sums::new(size));
-        let mut came = vec![0.0; size];
+        let sums = [0; 3].map(|_| Sums::new(size));
+        let mut came = [0; 2].map(|_| vec![0.0; size]);
         let mut expected = came.clone();
         let mut done = 0;
         while done < positions.end {
@@ -492,9 +497,11 @@ impl<'a> Asked<'a> {
                 Ok::<_, AuditError>(part)
             })?;
             for (span, part) in spans.iter().zip(parts) {
-                for token in &part.tokens {
-                    if let Some(count) = came.get_mut(*token) {
-                        *count += 1.0;
+                for (counts, tokens) in came.iter_mut().zip([&part.tokens, &part.drafts]) {
+                    for token in tokens {
+                        if let Some(count) = counts.get_mut(*token) {
+                            *count += 1.0;
+                        }
                     }
                 }
                 let first = span.positions().start;
@@ -502,11 +509,11 @@ impl<'a> Asked<'a> {
                     visit(first, part);
                 }
             }
-            let [masses, _] = &sums;
-            expected = Sums::values(&masses.units());
+            let [masses, drafted, _] = &sums;
+            expected = [masses, drafted].map(|sums| Sums::values(&sums.units()));
             done += batch;
         }
-        let [_, odds] = &sums;
+        let [.., odds] = &sums;
         Ok(odds.units())
     }
 
@@ -514,8 +521,8 @@ impl<'a> Asked<'a> {
         &self,
         course: &Course<'_>,
         span: &Span,
-        sums: &[Sums; 2],
-        came: [&[f64]; 2],
+        sums: &[Sums; 3],
+        came: [&[Vec<f64>; 2]; 2],
     ) -> Result<Part, AuditError> {
         let opened = self.opened;
         let mut part = Part {
@@ -562,8 +569,8 @@ impl<'a> Asked<'a> {
         course: &Course<'_>,
         index: usize,
         (pair, before): (&Pair, Option<[&[f64]; 2]>),
-        came: [&[f64]; 2],
-        sums: &[Sums; 2],
+        [came, expected]: [&[Vec<f64>; 2]; 2],
+        sums: &[Sums; 3],
         part: &mut Part,
     ) -> Result<(), AuditError> {
         let opened = self.opened;
@@ -587,11 +594,7 @@ impl<'a> Asked<'a> {
         if pair.tied {
             // Which of equal tokens a sampler keeps is not known: nothing is held against such a row.
             part.tied += 1;
-            let [masses, _] = sums;
-            if !pair.rest {
-                likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
-                part.tokens.push(step.output);
-            }
+            self.sum(index, pair, sums, part);
             return Ok(());
         }
         part.looked += 1;
@@ -626,7 +629,10 @@ impl<'a> Asked<'a> {
             lacks_draft: pair.lacks_draft,
             before,
             past: &past,
-            came: (!came[0].is_empty() && !pair.rest).then_some(came),
+            came: [0, 1].map(|which| {
+                let known = !came[which].is_empty() && !pair.rest;
+                known.then(|| [came[which].as_slice(), &expected[which]])
+            }),
             known: Known::default(),
             made: Made::default(),
         };
@@ -648,13 +654,10 @@ impl<'a> Asked<'a> {
             spread: told.entropy.exp(),
             ..self.fact(course, (index, at), &here, happened, pair)
         });
-        if !pair.rest && !came[0].is_empty() {
-            let [masses, odds] = sums;
-            for (place, p) in likely(&pair.p) {
-                masses.add(place, p);
-                odds.add(place, -(-p.min(1.0 - 1e-9)).ln_1p());
-            }
-            part.tokens.push(step.output);
+        self.sum(index, pair, sums, part);
+        if let (false, [.., odds]) = (pair.rest, sums) {
+            let log = |p: f64| -(-p.min(1.0 - 1e-9)).ln_1p();
+            likely(&pair.p).for_each(|(place, p)| odds.add(place, log(p)));
         }
         Ok(())
     }
@@ -668,21 +671,32 @@ impl<'a> Asked<'a> {
         happened.map(|step| step.output).or(outside)
     }
 
-    /// Adds up p of positions that another stretch is of: how often each token should have come, and which came.
-    fn before(&self, span: &Span, [masses, _]: &[Sums; 2]) -> Result<Part, AuditError> {
-        let mut part = Part::default();
-        if masses.0.is_empty() {
-            return Ok(part);
+    /// Adds up p and q: how often each token should have come, or been drafted; and which came and was.
+    fn sum(&self, index: usize, pair: &Pair, [masses, drafted, _]: &[Sums; 3], part: &mut Part) {
+        let Some(output) = self.output_at(index).filter(|_| !pair.rest) else {
+            return;
+        };
+        likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
+        part.tokens.push(pair.place(output));
+        let happened = self.opened.steps.at.get(index).and_then(Option::as_ref);
+        let draft = happened.and_then(|step| step.drafts.first());
+        // In the middle of a block the law of a draft is none of its row alone.
+        let is_asked = self.families.learn_drafts() && self.opened.reach_at(index) >= 1.0;
+        if let Some(draft) = draft.filter(|_| is_asked) {
+            likely(&pair.q).for_each(|(place, q)| drafted.add(place, q));
+            part.drafts.push(pair.place(*draft));
         }
-        self.opened.rows(span, &mut |index, pair| {
-            if let Some(output) = self.output_at(index).filter(|_| !pair.rest) {
-                for (place, p) in likely(&pair.p) {
-                    masses.add(place, p);
-                }
-                part.tokens.push(pair.place(output));
-            }
-            Ok(())
-        })?;
+    }
+
+    /// Adds up positions that another stretch is of.
+    fn before(&self, span: &Span, sums: &[Sums; 3]) -> Result<Part, AuditError> {
+        let mut part = Part::default();
+        if !sums[0].0.is_empty() {
+            self.opened.rows(span, &mut |index, pair| {
+                self.sum(index, pair, sums, &mut part);
+                Ok(())
+            })?;
+        }
         Ok(part)
     }
 
@@ -792,6 +806,7 @@ struct Part {
     surprises: Vec<surprise::Told>,
     facts: Vec<Fact>,
     tokens: Vec<usize>,
+    drafts: Vec<usize>,
     looked: usize,
     tied: usize,
 }
