@@ -972,7 +972,7 @@ impl Change {
         }
     }
 
-    fn cure(self) -> &'static str {
+    pub(crate) fn cure(self) -> &'static str {
         match self {
             Self::Temperature(0.0) => {
                 "pass the request's temperature to the sampler; a greedy engine has no law to test"

@@ -9,6 +9,7 @@ use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
+use std::collections::BTreeMap;
 
 /// What is drawn: what stands in the same place of a round is drawn with one number, if numbers
 /// come again.
@@ -56,6 +57,10 @@ pub(crate) struct Fact {
     pub numbers: Vec<Number>,
     /// ln of what other passes of the models make of it, by size of noise.
     pub noise: Vec<f64>,
+    /// The token before, where rows are whole; and tokens that are likely to follow it, with their p.
+    pub before: Option<usize>,
+    pub next: Vec<(usize, f64)>,
+    pub token: usize,
 }
 
 /// Sizes of noise that are looked for where nothing says whose the rows are.
@@ -198,6 +203,64 @@ impl Rank {
         for (count, part) in self.cells.iter_mut().zip(parts) {
             *count += part;
         }
+    }
+}
+
+/// Pairs of tokens that should have come so often and never did, never come; and what is staked on that.
+const NEVER: [(f64, f64); 2] = [(3.0, 0.7), (8.0, 0.95)];
+
+/// A token of less probability makes no pair, nor more pairs than this.
+pub(crate) const LIKELY: f64 = 0.02;
+const MOST_PAIRS: usize = 1 << 18;
+
+/// Pairs of tokens: how often each should have come, if it never did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pairs {
+    never: BTreeMap<(usize, usize), f64>,
+    logs: [f64; NEVER.len()],
+    /// How often each token came before another.
+    before: BTreeMap<usize, f64>,
+}
+
+impl Pairs {
+    fn look(&mut self, before: usize, next: &[(usize, f64)], token: usize) {
+        let never = |token: usize| self.never.get(&(before, token)).copied().unwrap_or(0.0);
+        for (log, (least, stake)) in self.logs.iter_mut().zip(NEVER) {
+            let banned = next.iter().filter(|(token, _)| never(*token) >= least);
+            let lost: f64 = banned.map(|(_, p)| p).sum();
+            let gain = if never(token) >= least { 0.0 } else { 1.0 / (1.0 - lost).max(1e-9) };
+            if lost > 0.0 {
+                *log += (1.0 - stake + stake * gain).ln();
+            }
+        }
+        for (other, p) in next {
+            let is_room = self.never.len() < MOST_PAIRS;
+            match self.never.get_mut(&(before, *other)) {
+                Some(sum) => *sum += p,
+                None if is_room => drop(self.never.insert((before, *other), *p)),
+                None => {}
+            }
+        }
+        self.never.insert((before, token), f64::NEG_INFINITY);
+        *self.before.entry(before).or_default() += 1.0;
+    }
+
+    /// ln of the mean of what is staked.
+    pub(crate) fn log(&self) -> f64 {
+        log_sum(self.logs.into_iter()) - (NEVER.len() as f64).ln()
+    }
+
+    /// Counts pairs that should have come and never did, and how often all of them should.
+    pub(crate) fn banned(&self) -> (usize, f64) {
+        let all = self.never.values().filter(|sum| **sum >= NEVER[0].0);
+        all.fold((0, 0.0), |(count, expected), sum| (count + 1, expected + sum))
+    }
+
+    /// The entropy of tokens that came before another.
+    pub(crate) fn entropy(&self) -> f64 {
+        let all: f64 = self.before.values().sum();
+        let shares = self.before.values().map(|count| count / all);
+        -shares.map(|share| share * share.ln()).sum::<f64>()
     }
 }
 
@@ -552,6 +615,7 @@ pub(crate) struct Sequence {
     last: Option<KeptDraft>,
     pub rounds: Scope,
     pub texts: Scope,
+    pub pairs: Pairs,
     pub noise: [f64; NOISES.len()],
 }
 
@@ -620,6 +684,9 @@ impl Sequence {
             self.rounds.look(of_text, number, number.again[0]);
             let of_round = (usize::MAX, fact.round, fact.depth);
             self.texts.look(of_round, number, number.again[1]);
+        }
+        if let Some(before) = fact.before {
+            self.pairs.look(before, &fact.next, fact.token);
         }
         for (sum, log) in self.noise.iter_mut().zip(&fact.noise) {
             *sum += log;

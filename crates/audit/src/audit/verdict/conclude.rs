@@ -23,7 +23,7 @@ use std::f64::consts::LN_10;
 pub(crate) const NAMED: f64 = 7.0;
 
 /// Suspects beside those of the table, for their weight in the mixture.
-const BESIDE: usize = 9;
+const BESIDE: usize = 10;
 
 /// What comes out has to speak so much, in nats, for a law that moves it: acceptance alone may fit a law that
 /// outputs refute.
@@ -151,7 +151,7 @@ impl<'a> Weighed<'a> {
         let is_text = self.rule == Rule::TEXT;
         let mut all = Vec::new();
         if outputs || is_text {
-            all.extend([sequence.ranks[0].log, never]);
+            all.extend([sequence.ranks[0].log, never, sequence.pairs.log()]);
         }
         if !outputs {
             all.extend(sequence.thresholds.map(|one| one.log));
@@ -367,6 +367,14 @@ impl<'a> Weighed<'a> {
                 ..Candidate::new("token-banned", expected, words, BANS)
             });
         }
+        let (pairs, expected) = sequence.pairs.banned();
+        let words = format!("{pairs} pairs of tokens never come, where about {expected:.0} were expected");
+        let cure = Change::Again(0.0).cure();
+        all.push(Candidate {
+            fit: json_map([("never", json!(pairs))]),
+            tv: Some(expected / self.looked()),
+            ..Candidate::new("pair-bias", sequence.pairs.log(), words, cure)
+        });
         let [outputs, drafts] = &sequence.ranks;
         let words = "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known";
         let cure = "compare rows with the text: another prefix, another model, another position";
@@ -633,8 +641,7 @@ impl<'a> Weighed<'a> {
     /// which: a token earns -ln(1 - e), and to learn a law of k tokens costs k/2 ln N ([Krichevsky and
     /// Trofimov 1981](https://doi.org/10.1109/TIT.1981.1056331)). k is e^H, of the mean entropy of rows.
     fn learns(&self, exclude: f64) -> u64 {
-        let entropy: f64 = self.found.surprises.iter().map(|one| one.entropy).sum();
-        let choices = (entropy / self.looked()).exp();
+        let choices = self.entropy().exp();
         let earned = -(-exclude.min(0.999)).ln_1p();
         let mut tokens = 1.0f64;
         // The sum grows slower than its argument: it is the least from below.
@@ -642,6 +649,21 @@ impl<'a> Weighed<'a> {
             tokens = ((0.5 * choices * tokens.ln() + self.needed()) / earned).max(1.0);
         }
         tokens.ceil() as u64
+    }
+
+    /// The mean entropy of rows.
+    fn entropy(&self) -> f64 {
+        let entropy: f64 = self.found.surprises.iter().map(|one| one.entropy).sum();
+        entropy / self.looked()
+    }
+
+    /// The share of what should come from which on unknown pairs of tokens that are never drawn would have shown:
+    /// likewise, of as many pairs as their entropy says.
+    pub(crate) fn pairs_excluded(&self) -> f64 {
+        let pairs = (self.entropy() + self.found.sequence.pairs.entropy()).exp();
+        let tokens = (self.looked() * self.found.alone).max(1.0);
+        let needed = 0.5 * pairs * tokens.ln() + self.needed();
+        -(-needed / tokens).exp_m1()
     }
 
     /// Returns the law of a candidate's name that fits best at all steps, where the candidate is one at some.

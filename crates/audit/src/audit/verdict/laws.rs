@@ -9,7 +9,7 @@ use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
 use crate::audit::suspects::family::Families;
-use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
+use crate::audit::suspects::sequence::{LIKELY, Drawn, Fact, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
 use crate::audit::verdict::notes::drafted_nowhere;
@@ -271,6 +271,13 @@ impl<'a> Course<'a> {
 
     fn at(&self, index: usize) -> At {
         self.at.get(index).copied().unwrap_or_default()
+    }
+
+    /// The token before, where its place in a row is its id.
+    fn before(&self, at: At) -> Option<usize> {
+        let step = at.step.checked_sub(1).filter(|_| !self.opened.log.is_top_heavy());
+        let (_, token) = self.texts.get(at.text)?.tokens.get(step?)?;
+        usize::try_from(*token).ok()
     }
 
     /// Tokens before a position in its text. O(distinct tokens of the text).
@@ -652,6 +659,9 @@ impl<'a> Asked<'a> {
             });
         part.facts.push(Fact {
             spread: told.entropy.exp(),
+            before: course.before(at).filter(|_| self.opened.rule.is_lossless() && !pair.rest),
+            next: likely(&pair.p).filter(|(_, p)| *p >= LIKELY).collect(),
+            token: step.output,
             ..self.fact(course, (index, at), &here, happened, pair)
         });
         self.sum(index, pair, sums, part);

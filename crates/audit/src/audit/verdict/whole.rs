@@ -188,6 +188,8 @@ fn audited(
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
     });
+    let least = settings.exclude.max(weighed.pairs_excluded());
+    let least = (conclusion == Conclusion::AsClaimed).then_some(least);
     let is_other = conclusion == Conclusion::LosslessOther;
     let ok = conclusion.stands() || is_other && !settings.strict;
     Ok(AuditReport {
@@ -203,7 +205,7 @@ fn audited(
             Conclusion::NotTheRule => may_fit.map(too_few_for).into_iter().collect(),
             _ => Vec::new(),
         },
-        ..begun(opened, settings, command, &weighed, (cause, refuted))?
+        ..begun(opened, settings, command, &weighed, (cause, refuted), least)?
     })
 }
 
@@ -253,12 +255,16 @@ fn begun(
     command: &str,
     weighed: &Weighed<'_>,
     (cause, refuted): (Option<Cause>, bool),
+    least: Option<f64>,
 ) -> Result<AuditReport, AuditError> {
     let (log, found) = (opened.log, weighed.found);
     let mut parts = weighed.parts();
     for part in &mut parts {
         let cause = cause.as_ref().filter(|_| part.is_refuted());
         part.suspect = cause.map(|cause| cause.name.clone());
+    }
+    if let Some(part) = parts.last_mut() {
+        part.smallest_tv_excluded = least;
     }
     if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
         part.groups = weighed.groups();
