@@ -61,6 +61,8 @@ pub(crate) struct Fact {
     pub before: Option<usize>,
     pub next: Vec<(usize, f64)>,
     pub token: usize,
+    /// ln of how likely what happened with the draft is as claimed.
+    pub claimed: f64,
 }
 
 /// Sizes of noise that are looked for where nothing says whose the rows are.
@@ -616,6 +618,7 @@ pub(crate) struct Sequence {
     pub rounds: Scope,
     pub texts: Scope,
     pub pairs: Pairs,
+    pub claimed: f64,
     pub noise: [f64; NOISES.len()],
 }
 
@@ -645,6 +648,7 @@ impl Sequence {
     }
 
     pub(crate) fn look(&mut self, fact: &Fact) {
+        self.claimed += fact.claimed;
         if let Some(found) = fact.acceptance {
             self.kept.look(found, fact.shared, fact.kept);
             let [p, q, keep, width] = found;

@@ -35,6 +35,10 @@ const MOSTLY: f64 = 0.5;
 /// How far the surprise of a text may be from its entropy.
 const SURPRISED: f64 = 5.0;
 
+/// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
+/// capital gets there with a probability of 1e-3 at most.
+pub(crate) const NEAR: f64 = 3.0 * LN_10;
+
 /// The share of a log that has to be looked at.
 const LOOKED: f64 = 0.95;
 
@@ -113,6 +117,29 @@ impl<'a> Weighed<'a> {
         weighed.but_for_numbers = (of_rule - noise.max(said)).max(of_outputs - said);
         weighed.candidates = weighed.all();
         weighed
+    }
+
+    /// Takes a rule under which nothing is refuted, with ln of its likelihood over the claim's, for a law that
+    /// explains the log if it `may`. Returns it where nothing lossy is ahead of it by as much as a cause has to be.
+    pub(crate) fn take(&mut self, rule: Rule, log: f64, may: bool) -> Option<Rule> {
+        let name = if rule == Rule::BLOCK { "block" } else { "token" };
+        let cure = format!("nothing is lost: name the rule {name}");
+        let is_behind = |one: &Candidate| !one.lossless && one.stands() && one.log >= log + NAMED;
+        let rule = (!self.candidates.iter().any(is_behind)).then_some(rule);
+        if let Some(rule) = rule.filter(|_| may) {
+            let words = rule.words();
+            self.candidates.push(Candidate {
+                lossless: true,
+                ..Candidate::new(name, log, words, cure)
+            });
+            self.candidates.sort_by(|a, b| b.log.total_cmp(&a.log));
+        }
+        rule
+    }
+
+    /// Tells whether evidence against the claim is no more than honest engines have once in 1,000 logs.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.of_rule.max(self.of_outputs) < NEAR
     }
 
     /// Takes a law whose sizes were looked at more closely as it was found there.
@@ -746,7 +773,7 @@ impl Candidate {
             Some(law) => matches!(law, Law::Sampled | Law::Likeliest),
             None => matches!(
                 self.name,
-                "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream"
+                "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream" | "block" | "token"
             ),
         }
     }

@@ -8,6 +8,7 @@ use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
+use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{LIKELY, Drawn, Fact, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
@@ -366,7 +367,7 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
     let own = get(law, outcome);
     (own > 0.0).then(|| Number {
         drawn,
-        cells: [by_id(law, outcome), by_mass(law, outcome)].map(Some),
+        cells: [Some(by_id(law, outcome)), (drawn != Drawn::Coin).then(|| by_mass(law, outcome))],
         again: earlier.map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
@@ -777,24 +778,23 @@ impl<'a> Asked<'a> {
         fact.acceptance = here.acceptance();
         fact.shared = *here.shared();
         fact.replaced = here.replaced();
+        // What is excluded counts as it does for suspects.
+        let log = |chance: f64| chance.max(1.0 / IMPOSSIBLE).ln();
         if let Some(law) = here.law_of_drafts() {
+            fact.claimed += log(get(&law, draft));
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
             fact.numbers
                 .extend(number(Drawn::Draft, &law, draft, of(0)));
         }
-        if let Some([_, _, keep, _]) = fact.acceptance
-            && keep > 0.0
-            && keep < 1.0
-        {
-            let cell = if here.kept { [0.0, keep] } else { [keep, 1.0] };
-            fact.numbers.push(Number {
-                drawn: Drawn::Coin,
-                cells: [Some(cell), None],
-                again: [None; 2],
-            });
+        if let Some([_, _, keep, _]) = fact.acceptance {
+            let (law, kept) = ([keep, 1.0 - keep], usize::from(!here.kept));
+            fact.claimed += log(law[kept]);
+            let coin = number(Drawn::Coin, &law, kept, [&[]; 2]);
+            fact.numbers.extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
         }
         if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
             let law = here.law_of_corrections();
+            fact.claimed += log(get(&law, y));
             fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
         }
         if self.noises {

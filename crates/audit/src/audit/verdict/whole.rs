@@ -11,7 +11,7 @@ use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::{Families, HOTTEST, Law, Shared, is_size, short};
 use crate::audit::verdict::checks::lost;
-use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
+use crate::audit::verdict::conclude::{Candidate, NAMED, NEAR, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::notes;
 use crate::audit::verdict::opened::Opened;
@@ -95,10 +95,6 @@ const LOSSY: [Check; 3] = [Check::TargetZero, Check::Masked, Check::AfterEnd];
 /// Checks of outcomes against rows.
 const ROWS: [Check; 3] = [Check::TargetZero, Check::DraftZero, Check::Outside];
 
-/// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
-/// capital gets there with a probability of 1e-3 at most.
-const NEAR: f64 = 3.0 * LN_10;
-
 /// A token outside of a claimed cut is a finding of the suspects, which know other orders.
 const OUTSIDE: &str = Check::Outside.as_str();
 
@@ -123,6 +119,15 @@ fn audited(
         broken.any(|check| is(&check.name))
     };
     let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
+    // That drafts are distinct is a claim of the rule alone.
+    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
+    let chain = other_of_chains(opened).filter(|_| falls == [true, false] && !others);
+    let mut may_fit = None;
+    if let Some(rule) = chain
+        && let Some(held) = held(opened, settings, rule)?
+    {
+        may_fit = weighed.take(rule, held.likelihood - found.sequence.claimed, held.is_calm);
+    }
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
     let left_out = left_out(log);
@@ -155,11 +160,10 @@ fn audited(
         open.insert(0, hangs_on_numbers(found.shares));
     }
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
-    let (mut fits, mut may_fit) = (None, None);
-    // That drafts are distinct is a claim of the rule alone.
-    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
-    if conclusion.is_some() && numbers.is_none() && !others {
-        (fits, may_fit) = another(opened, settings, &weighed, falls, conclusion)?;
+    may_fit = may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
+    let mut fits = None;
+    if conclusion.is_some() && numbers.is_none() && !others && may_fit.is_none() {
+        fits = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
         conclusion = Some(Conclusion::LosslessOther);
@@ -343,17 +347,61 @@ fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
     all
 }
 
-/// A lossless rule under which nothing is refuted, and acceptance is tested; and one of which too few tokens tell.
+/// Of a chain, the rule that keeps drafts one by one, or together, where the other one is claimed.
+fn other_of_chains(opened: &Opened<'_>) -> Option<Rule> {
+    let chains = [Rule::BLOCK, Rule::TOKEN];
+    let other = chains.into_iter().find(|rule| *rule != opened.rule);
+    other.filter(|_| chains.contains(&opened.rule) && !opened.steps.siblings)
+}
+
+/// What a rule says of a log that does not refute it.
+struct Held {
+    /// ln of how likely what happened with drafts is.
+    likelihood: f64,
+    is_calm: bool,
+    /// What would be lossy is excluded.
+    decides: bool,
+}
+
+/// Holds a log against another rule: none where that is refuted, or needs more of a log than it has.
+fn held(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    rule: Rule,
+) -> Result<Option<Held>, AuditError> {
+    let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
+        return Ok(None);
+    };
+    let found = Found::of(&other, settings, None, &|_| {})?;
+    let own = Weighed::new(&found, rule, settings.alpha);
+    let broken = found.checks.list(other.claimed.cuts());
+    let broken = broken.iter().any(|check| check.violations > 0);
+    let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
+    if !holds || broken || found.tally.steps[1] == 0 {
+        return Ok(None);
+    }
+    // That it is not refuted says little of a short log: as of the claim itself, what would be lossy
+    // has to be excluded.
+    let (_, wanted) = own.excluded(settings.exclude);
+    let positions = [opened.log.positions(), 0];
+    let surprise = summed(&found.surprises);
+    Ok(Some(Held {
+        likelihood: found.sequence.claimed,
+        is_calm: own.is_calm(),
+        decides: open(&found, settings, positions, surprise.as_ref(), wanted).is_empty(),
+    }))
+}
+
+/// A lossless rule under which nothing is refuted, and acceptance is tested.
 fn another(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     [rule_falls, outputs_fall]: [bool; 2],
     conclusion: Option<Conclusion>,
-) -> Result<(Option<String>, Option<Rule>), AuditError> {
-    let mut may_fit = None;
+) -> Result<Option<String>, AuditError> {
     if !rule_falls || conclusion == Some(Conclusion::LosslessOther) {
-        return Ok((None, may_fit));
+        return Ok(None);
     }
     // A law that leads explains the log better than another rule would.
     let leader = weighed.leader();
@@ -369,47 +417,21 @@ fn another(
     }
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
-    // Which drafts of a whole chain are kept is no matter of one size, nor of their law.
-    let chains = [Rule::BLOCK, Rule::TOKEN];
-    let is_less = |rule: &Rule| chains.contains(rule) && chains.contains(&settings.rule);
     if leads && !opened.steps.siblings {
-        candidates.retain(is_less);
+        return Ok(None);
     }
     // What drafts are no draws of, no rule that draws them so fits.
     if weighed.drafts_fall() && !opened.steps.siblings {
-        let draws_none = |rule: &Rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest);
-        candidates.retain(|rule| draws_none(rule) || is_less(rule));
+        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
     }
+    let chain = other_of_chains(opened);
+    candidates.retain(|rule| *rule != settings.rule && Some(*rule) != chain);
     for rule in candidates {
-        let lists = opened.log.is_top_heavy() && rule.needs_full_rows().is_some();
-        if rule == settings.rule || lists {
-            continue;
-        }
-        // A rule may need more of a log than it has.
-        let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
-            continue;
-        };
-        let found = Found::of(&other, settings, None, &|_| {})?;
-        let own = Weighed::new(&found, rule, settings.alpha);
-        let broken = found.checks.list(other.claimed.cuts());
-        let broken = broken.iter().any(|check| check.violations > 0);
-        let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
-        if !holds || broken || found.tally.steps[1] == 0 {
-            continue;
-        }
-        // That it is not refuted says little of a short log: as of the claim itself, what would be lossy
-        // has to be excluded.
-        let (_, wanted) = own.excluded(settings.exclude);
-        let positions = [opened.log.positions(), 0];
-        let surprise = summed(&found.surprises);
-        if open(&found, settings, positions, surprise.as_ref(), wanted).is_empty() {
-            return Ok((Some(rule.to_string()), None));
-        }
-        if is_less(&rule) {
-            may_fit.get_or_insert(rule);
+        if held(opened, settings, rule)?.is_some_and(|held| held.decides) {
+            return Ok(Some(rule.to_string()));
         }
     }
-    Ok((None, may_fit))
+    Ok(None)
 }
 
 /// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well.
