@@ -24,6 +24,8 @@ pub(crate) enum Drawn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Number {
     pub drawn: Drawn,
+    /// Which of several for one position.
+    pub nth: usize,
     /// Where it lies, with tokens in the row's order and by falling mass; coins have one cell.
     pub cells: [Option<[f64; 2]>; 2],
     /// Of tokens that earlier rounds of the text, and earlier texts, drew there: whether it is one
@@ -293,8 +295,8 @@ const SHORTEST: f64 = 1.0 / 1024.0;
 /// Laws of one scope: rounds of a text, or texts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// By place and kind: what the cells have in common.
-    common: Map<(usize, usize, usize, usize), [f64; 2]>,
+    /// By place and kind: what the cells have in common, and how many more were in it than were not, up to three.
+    common: Map<(usize, usize, usize, usize), ([f64; 2], u8)>,
     /// ln of capital by kind and stake; of tokens that come again by gain.
     pub logs: [[f64; STAKES.len()]; KINDS.len()],
     /// Of drafts, tokens and coins: how many were compared.
@@ -314,11 +316,16 @@ impl Scope {
             let kind = first + order;
             let key = (text, round, depth, kind);
             let known = self.common.get(&key).copied();
-            let both = known.map(|[from, to]| [from.max(low), to.min(high)]);
+            let both = known.map(|([from, to], _)| [from.max(low), to.min(high)]);
             let left = both.filter(|[from, to]| to > from);
-            let known_now = wide(left.unwrap_or([low, high]), known);
-            self.common.insert(key, known_now);
-            let Some(known) = known else { continue };
+            let cell = known.map(|(cell, _)| cell);
+            self.common.insert(key, match (known, left) {
+                (Some((_, times)), Some(left)) => (wide(left, cell), (times + 1).min(3)),
+                // A text that draws with numbers of its own says nothing of the others.
+                (Some((known, times @ 1..)), None) => (known, times - 1),
+                _ => (wide([low, high], cell), 0),
+            });
+            let Some(known) = cell else { continue };
             if let Some(steps) = self.steps.get_mut(first / 3).filter(|_| order == 0) {
                 *steps += 1;
             }
@@ -684,9 +691,10 @@ impl Sequence {
         }
         self.last = fact.kept_draft();
         for number in &fact.numbers {
-            let of_text = (fact.text, usize::MAX, fact.depth);
+            let depth = fact.depth + number.nth;
+            let of_text = (fact.text, usize::MAX, depth);
             self.rounds.look(of_text, number, number.again[0]);
-            let of_round = (usize::MAX, fact.round, fact.depth);
+            let of_round = (usize::MAX, fact.round, depth);
             self.texts.look(of_round, number, number.again[1]);
         }
         if let Some(before) = fact.before {
@@ -727,6 +735,7 @@ mod tests {
     fn coin(low: f64, high: f64) -> Number {
         Number {
             drawn: Drawn::Coin,
+            nth: 0,
             cells: [Some([low, high]), None],
             again: [None; 2],
         }
@@ -743,6 +752,7 @@ mod tests {
     fn a_number_drawn_with_twice_is_found_by_what_it_was() {
         let number = |drawn, cells: [[f64; 2]; 2]| Number {
             drawn,
+            nth: 0,
             cells: cells.map(Some),
             again: [None; 2],
         };

@@ -39,6 +39,9 @@ const SURPRISED: f64 = 5.0;
 /// capital gets there with a probability of 1e-3 at most.
 pub(crate) const NEAR: f64 = 3.0 * LN_10;
 
+/// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
+const SHORT_TEXT: usize = 6;
+
 /// The share of a log that has to be looked at.
 const LOOKED: f64 = 0.95;
 
@@ -202,11 +205,28 @@ impl<'a> Weighed<'a> {
         self.found.looked.max(1) as f64
     }
 
+    /// How many short texts are said to draw with the same numbers, or seem to where nothing says: where so many say
+    /// the same, in ways that no law of shared numbers lists, one of them counts.
+    fn say_the_same(&self) -> usize {
+        let [texts, together] = self.found.texts;
+        match self.found.looked < SHORT_TEXT * texts {
+            true if self.seem_to_share() => texts,
+            true => together.max(1),
+            false => 1,
+        }
+    }
+
+    /// Tells whether texts share numbers, though nothing says so.
+    fn seem_to_share(&self) -> bool {
+        let is_open = self.found.shares && !self.found.shares_said();
+        is_open && self.found.sequence.texts.mixture() >= self.needed()
+    }
+
     /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the
     /// geometric mean of their capitals: no more than the mean, whatever they share. What was learnt along the
     /// log is none of one text.
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
-        let same = self.found.say_the_same();
+        let same = self.say_the_same();
         let is_learnt = |suspect: &Suspect| {
             use Law::{Draft, OtherDraft, Target};
             let (Target(change, _) | Draft(change) | OtherDraft(change)) = suspect.law else {
@@ -477,7 +497,7 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether the law would be refuted, were it known that numbers do not come again.
     pub(crate) fn hangs_on_numbers(&self) -> bool {
-        self.but_for_numbers >= self.needed()
+        self.but_for_numbers >= self.needed() || self.say_the_same() > 1 && self.seem_to_share()
     }
 
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
@@ -495,7 +515,7 @@ impl<'a> Weighed<'a> {
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
             .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said())
-            .filter(|_| self.found.say_the_same() == 1)
+            .filter(|_| self.say_the_same() == 1 || self.seem_to_share())
             .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
             .collect();
         fired.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -25,9 +25,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
-const SHORT_TEXT: usize = 6;
-
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
 const SPAN: usize = 16;
 
@@ -156,16 +153,6 @@ impl Found {
     /// Tells whether the log or the options say that texts share numbers.
     pub(crate) fn shares_said(&self) -> bool {
         self.alone < 1.0
-    }
-
-    /// How many short texts are said to draw with the same numbers: where so many say the same, in ways that
-    /// no law of shared numbers lists, one of them counts.
-    pub(crate) fn say_the_same(&self) -> usize {
-        let [texts, together] = self.texts;
-        match self.looked < SHORT_TEXT * texts {
-            true => together.max(1),
-            false => 1,
-        }
     }
 }
 
@@ -367,6 +354,7 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
     let own = get(law, outcome);
     (own > 0.0).then(|| Number {
         drawn,
+        nth: 0,
         cells: [Some(by_id(law, outcome)), (drawn != Drawn::Coin).then(|| by_mass(law, outcome))],
         again: earlier.map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
@@ -754,8 +742,13 @@ impl<'a> Asked<'a> {
         let [own, others] = course.earlier(index, happened, pair);
         let rule = self.opened.rule;
         let of = |which: usize| [own[which].as_slice(), others[which].as_slice()];
+        for (drawn, nth, law, outcome) in here.drawn() {
+            let earlier = if nth == 0 && drawn == Drawn::Draft { of(0) } else { [&[][..]; 2] };
+            let number = number(drawn, law, outcome, earlier);
+            fact.numbers.extend(number.map(|number| Number { nth, ..number }));
+        }
         if here.siblings || rule.drafts() == Drafts::Any {
-            if rule.is_lossless() && !here.p.is_rest(y) {
+            if rule.drafts() == Drafts::Any && !here.p.is_rest(y) {
                 fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {

@@ -128,6 +128,8 @@ struct Several {
     drafts: Vec<Option<Vec<f64>>>,
     tested: InTurn,
     place: Option<usize>,
+    /// That the first draft comes out, and that it does not.
+    first: Vec<f64>,
     law: Vec<f64>,
     correction: Vec<f64>,
 }
