@@ -4,7 +4,6 @@
 //! what came before.
 
 use super::factor::Factor;
-use super::family::Shared;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
@@ -42,7 +41,7 @@ pub(crate) struct Fact {
     pub depth: usize,
     /// p(x), q(x), the chance of being kept, and the half-width of that.
     pub acceptance: Option<[f64; 4]>,
-    /// The chances of being kept if the target draws with the draft's numbers, by [`Shared`].
+    /// The chances of being kept if the target draws with the draft's numbers, by [`Shared`](super::family::Shared).
     pub shared: [f64; 3],
     pub kept: bool,
     /// Its prefix may have been refused, as one of a block.
@@ -392,18 +391,8 @@ fn wide(found: [f64; 2], known: Option<[f64; 2]>) -> [f64; 2] {
     })
 }
 
-/// Drafts by how often the rule keeps them and by their p, four cells of each: how many, how many
-/// were kept, and the sums of what the rule, p, min(1, p/q) and shared numbers keep.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kept {
-    cells: [[f64; 8]; 16],
-}
-
-/// Chi-square of 15 degrees of freedom is above this with probability 1e-4.
-const MISFITS: f64 = 44.3;
-
 /// Laws of what replaces a draft: as claimed, p without the draft, p, the residual, and what the target draws
-/// with the draft's numbers, by [`Shared`].
+/// with the draft's numbers, by [`Shared`](super::family::Shared).
 pub(crate) const REPLACE: usize = 7;
 
 /// Shares of steps at which another law replaces drafts.
@@ -442,65 +431,14 @@ impl Replaced {
         }
     }
 
-    /// Tells whether they fall evenly under this law at this share.
-    fn fits(&self, law: usize, share: f64) -> bool {
+    /// Tells whether they fall evenly under this law, one of [`REPLACE`], at this share.
+    pub(crate) fn fits(&self, law: usize, share: f64) -> bool {
         let place = OTHERS.iter().position(|own| *own == share).unwrap_or(0);
         let cells = self.cells.get(law).and_then(|all| all.get(place));
         let Some(cells) = cells else { return true };
         let mean = cells.iter().sum::<f64>() / CELLS as f64;
         let misfits = cells.iter().map(|sum| (sum - mean).powi(2) / mean);
         mean < 5.0 || misfits.sum::<f64>() < UNEVEN
-    }
-}
-
-/// What another rule keeps drafts with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    Never,
-    Target,
-    Ratio,
-    Shared(Shared),
-}
-
-impl Kept {
-    fn look(&mut self, [p, q, keep, _]: [f64; 4], shared: [f64; 3], kept: bool) {
-        let ratio = ratio(p, q);
-        let quarter = |x: f64| ((4.0 * x) as usize).min(3);
-        if let Some(cell) = self.cells.get_mut(4 * quarter(keep) + quarter(p.sqrt())) {
-            let [by_id, by_mass, clocks] = shared;
-            let kept = f64::from(u8::from(kept));
-            let more = [1.0, kept, keep, p, ratio, by_id, by_mass, clocks];
-            for (sum, more) in cell.iter_mut().zip(more) {
-                *sum += more;
-            }
-        }
-    }
-
-    /// Tells whether drafts were kept as often as if this rule were followed at some share of the
-    /// steps, wherever the claimed one keeps more or less.
-    fn fits(&self, keeping: Keeping, whole: bool) -> bool {
-        let misfit = |share: f64| -> f64 {
-            let of = |cell: &[f64; 8]| {
-                let [n, kept, claim, p, ratio, by_id, by_mass, clocks] = *cell;
-                let other = match keeping {
-                    Keeping::Never => 0.0,
-                    Keeping::Target => p,
-                    Keeping::Ratio => ratio,
-                    Keeping::Shared(Shared::ById) => by_id,
-                    Keeping::Shared(Shared::ByMass) => by_mass,
-                    Keeping::Shared(Shared::Clocks) => clocks,
-                };
-                let mean = ((1.0 - share) * claim + share * other) / n.max(1.0);
-                let spread = (n * mean * (1.0 - mean)).max(0.25);
-                match n > 0.0 {
-                    true => (kept - n * mean).powi(2) / spread,
-                    false => 0.0,
-                }
-            };
-            self.cells.iter().map(of).sum()
-        };
-        let mut shares = if whole { 100..101 } else { 1..101 };
-        shares.any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
     }
 }
 
@@ -612,7 +550,6 @@ impl Reuse {
 /// All of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
-    pub kept: Kept,
     pub replaced: Replaced,
     /// Of p/q, of p, and of p times e to the entropy of its row.
     pub thresholds: [Threshold; 3],
@@ -643,21 +580,9 @@ impl Sequence {
             .collect()
     }
 
-    /// Tells whether drafts were kept and replaced as by another rule at a share of the steps.
-    pub(crate) fn fits(&self, keeping: Keeping, share: f64) -> bool {
-        let law = match keeping {
-            Keeping::Target => 1,
-            Keeping::Never => 2,
-            Keeping::Ratio => 3,
-            Keeping::Shared(numbers) => 4 + numbers as usize,
-        };
-        self.kept.fits(keeping, share >= 1.0) && self.replaced.fits(law, share)
-    }
-
     pub(crate) fn look(&mut self, fact: &Fact) {
         self.claimed += fact.claimed;
         if let Some(found) = fact.acceptance {
-            self.kept.look(found, fact.shared, fact.kept);
             let [p, q, keep, width] = found;
             if let Some(cells) = fact.replaced {
                 let [by_id, by_mass, clocks] = fact.shared;

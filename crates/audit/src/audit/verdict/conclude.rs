@@ -10,7 +10,7 @@ use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
 use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Place, Suspect, short};
-use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
+use crate::audit::suspects::sequence::{Drawn, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
@@ -140,9 +140,9 @@ impl<'a> Weighed<'a> {
         rule
     }
 
-    /// Tells whether evidence against the claim is no more than honest engines have once in 1,000 logs.
+    /// Tells whether nothing speaks against the claim: a capital of less than e.
     pub(crate) fn is_calm(&self) -> bool {
-        self.of_rule.max(self.of_outputs) < NEAR
+        self.of_rule.max(self.of_outputs) < 1.0
     }
 
     /// Takes a law whose sizes were looked at more closely as it was found there.
@@ -227,6 +227,7 @@ impl<'a> Weighed<'a> {
     /// log is none of one text.
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
         let same = self.say_the_same();
+        let learns = same == 1 && !self.seem_to_share();
         let is_learnt = |suspect: &Suspect| {
             use Law::{Draft, OtherDraft, Target};
             let (Target(change, _) | Draft(change) | OtherDraft(change)) = suspect.law else {
@@ -235,13 +236,13 @@ impl<'a> Weighed<'a> {
             matches!(change, Change::Learnt(_) | Change::Unseen(_))
         };
         let own = self.suspects();
-        let own = own.filter(|(suspect, _)| same == 1 || !is_learnt(suspect));
+        let own = own.filter(|(suspect, _)| learns || !is_learnt(suspect));
         let own = own.map(|(suspect, won)| {
             let logs = of(won).map(|log| log / same as f64);
             of_shares(&logs) + self.weight(suspect.family)
         });
         let own: Vec<f64> = own.collect();
-        let beside = beside.iter().filter(|_| same == 1);
+        let beside = beside.iter().filter(|_| learns);
         log_sum(own.iter().chain(beside).copied())
     }
 
@@ -497,7 +498,7 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether the law would be refuted, were it known that numbers do not come again.
     pub(crate) fn hangs_on_numbers(&self) -> bool {
-        self.but_for_numbers >= self.needed() || self.say_the_same() > 1 && self.seem_to_share()
+        self.but_for_numbers >= self.needed() || self.seem_to_share()
     }
 
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
@@ -750,14 +751,20 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether drafts were kept as a lossless law says, wherever that is compared.
     fn keeps_so(&self, one: &Candidate) -> bool {
-        let keeping = match one.law {
-            Some(Law::Decide(Keep::Target, _)) => Keeping::Target,
-            Some(Law::Decide(Keep::None, _)) => Keeping::Never,
-            Some(Law::Decide(Keep::Ratio, _)) => Keeping::Ratio,
-            Some(Law::Shares(numbers)) => Keeping::Shared(numbers),
+        let law = match one.law {
+            Some(Law::Decide(Keep::Target, _)) => 1,
+            Some(Law::Decide(Keep::None, _)) => 2,
+            Some(Law::Decide(Keep::Ratio, _)) => 3,
+            Some(Law::Shares(numbers)) => 4 + numbers as usize,
             _ => return true,
         };
-        self.found.sequence.fits(keeping, one.share)
+        self.explains(one) && self.found.sequence.replaced.fits(law, one.share)
+    }
+
+    /// Tells whether drafts were kept as often as a law says, if it is one of the table.
+    pub(crate) fn explains(&self, one: &Candidate) -> bool {
+        let mut all = self.suspects().filter(|(suspect, _)| Some(suspect.law) == one.law);
+        all.next().is_none_or(|(_, won)| self.found.tally.fits(won, one.share))
     }
 
     /// Returns the logarithm of the strongest lossless law, whether drafts are kept as it says or not: where it

@@ -643,7 +643,7 @@ impl<'a> Asked<'a> {
         }
         let changes = Changes::new(&self.families);
         part.tally
-            .look(&self.families.suspects, &groups, |suspect| {
+            .look(&self.families.suspects, &groups, here.tested(), |suspect| {
                 here.told(suspect, &changes)
             });
         part.facts.push(Fact {

@@ -186,8 +186,15 @@ fn audited(
             "the rows are those of another pass, with more noise than is allowed for".to_owned(),
         );
     }
+    let is_led = cause.is_some();
     let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
-    let cause = cause.transpose()?.filter(|cause| !is_off_the_grid(cause));
+    let mut cause = cause.transpose()?.flatten().filter(|cause| !is_off_the_grid(cause));
+    if is_led && cause.is_none() && falls[1] && opened.rule != Rule::TEXT {
+        // Drafts are kept in no way that is known: what comes out may tell by itself.
+        let of_text = Settings { rule: Rule::TEXT, ..settings.clone() };
+        let text = Opened::new(log, &of_text, Rule::TEXT, None)?;
+        cause = audited(&text, &of_text, None, command, &|_| {})?.cause;
+    }
     let conclusion = conclusion.unwrap_or(match open.is_empty() {
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
@@ -434,14 +441,18 @@ fn another(
     Ok(None)
 }
 
-/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well.
+/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well; none where drafts
+/// are kept otherwise.
 fn sized(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     one: &Candidate,
     margin: f64,
-) -> Result<Cause, AuditError> {
+) -> Result<Option<Cause>, AuditError> {
+    // A law at some of the steps that says nothing of what comes out explains no outputs that are refuted.
+    let is_silent = one.share < 1.0 && one.law.is_some() && one.tv.is_none_or(|tv| tv <= 0.0);
+    let mut is_explained = weighed.explains(one) && !(is_silent && weighed.outputs_fall());
     let mut cause = weighed.cause(one, margin);
     // A size between those of the grid, at all steps, is simpler than one of them at some.
     let whole = weighed.whole(one);
@@ -449,9 +460,12 @@ fn sized(
     for (own, least) in whole.into_iter().chain([(one, f64::NEG_INFINITY)]) {
         let around = own.law.map(Law::around).unwrap_or_default();
         let mut its = weighed.cause(own, margin);
-        if around.len() > 1 && fit_among(&around, own, &mut its, opened, settings)? > least {
-            cause = its;
-            break;
+        if around.len() > 1 {
+            let (most, fits) = fit_among(&around, own, &mut its, opened, settings)?;
+            if most > least {
+                (cause, is_explained) = (its, fits);
+                break;
+            }
         }
     }
     let factor = cause.fit.get("factor").and_then(serde_json::Value::as_f64);
@@ -474,7 +488,7 @@ fn sized(
         let share = share_of(weighed.kept_share(), factor);
         cause.fit.insert("share".to_owned(), json!(share));
     }
-    Ok(cause)
+    Ok(Some(cause).filter(|_| is_explained))
 }
 
 /// Tells whether a temperature is beyond all that are looked at: that is no temperature, but what is nearest to
@@ -485,14 +499,14 @@ fn is_off_the_grid(cause: &Cause) -> bool {
 }
 
 /// The best of sizes around a cause's own, and all that fit nearly as well. Returns the best one's logarithm
-/// without what noise was paid.
+/// without what noise was paid, and whether drafts are kept as it says.
 fn fit_among(
     around: &[Law],
     one: &Candidate,
     cause: &mut Cause,
     opened: &Opened<'_>,
     settings: &Settings,
-) -> Result<f64, AuditError> {
+) -> Result<(f64, bool), AuditError> {
     let families = Families::only(one.name, around.to_vec());
     let found = Asked::new(opened, settings, families).found(&|_| {})?;
     let logs = found.tally.won.iter().map(|won| {
@@ -507,10 +521,12 @@ fn fit_among(
     let sized = || around.iter().zip(&logs);
     let fits = sized().filter(|(_, log)| **log >= mean - 20f64.ln());
     let fits: Vec<_> = fits.map(|(law, _)| law.fit()).collect();
-    let best = sized().find(|(_, log)| **log == most && most.is_finite());
-    let Some((law, _)) = best else {
-        return Ok(f64::NEG_INFINITY);
+    let best = sized().position(|(_, log)| *log == most && most.is_finite());
+    let best = best.and_then(|at| around.get(at).zip(found.tally.won.get(at)));
+    let Some((law, won)) = best else {
+        return Ok((f64::NEG_INFINITY, false));
     };
+    let is_explained = found.tally.fits(won, one.share);
     let share = std::mem::replace(&mut cause.fit, law.fit()).remove("share");
     cause.words = law.words();
     for (name, value) in law.fit() {
@@ -528,7 +544,7 @@ fn fit_among(
         cause.words = format!("{}, at about {share} of the steps", cause.words);
         cause.fit.insert("share".to_owned(), share);
     }
-    Ok(most)
+    Ok((most, is_explained))
 }
 
 /// Returns by how much the share of drafts kept has grown, if that is so many times as often.

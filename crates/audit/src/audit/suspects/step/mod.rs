@@ -31,12 +31,15 @@ pub(crate) struct Told {
     pub rule: [Factor; 4],
     /// Of what came out, whatever was drafted.
     pub output: Factor,
+    /// The chance that a draft is kept, where it is not the claimed one.
+    pub keep: Option<f64>,
 }
 
 impl Told {
     pub(crate) const NOTHING: Self = Self {
         rule: [Factor::ONE; 4],
         output: Factor::ONE,
+        keep: None,
     };
 }
 

@@ -139,6 +139,7 @@ impl<'a> Here<'a> {
             let price = if own == honest { 0.0 } else { price };
             Factor::of(own, if honest > least { honest } else { 0.0 }, price)
         };
+        told.keep = other.law.last().map(|none| 1.0 - none);
         if let Some(place) = claim.place {
             told.rule[1] = factor([&other.law, &claim.law], place, 1e-12);
         }
