@@ -226,7 +226,8 @@ impl Tally {
             *own += more;
         }
         let kept = self.kept.iter_mut().flatten();
-        kept.zip(other.kept.iter().flatten()).for_each(|(own, more)| *own += more);
+        kept.zip(other.kept.iter().flatten())
+            .for_each(|(own, more)| *own += more);
         for (group, (steps, logs)) in &other.groups {
             let (own, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));
             *own += steps;
@@ -269,7 +270,10 @@ impl Tally {
     ) {
         if let Some((cell, [keep, width], kept)) = tested {
             let more = [1.0, f64::from(u8::from(kept)), keep, width];
-            self.kept[cell].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            self.kept[cell]
+                .iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| *sum += more);
         }
         let mut logs = vec![0.0; suspects.len()];
         let own = self.won.iter_mut().zip(&mut self.owed);

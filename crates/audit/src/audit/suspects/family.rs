@@ -275,9 +275,15 @@ impl Families {
         }
         let late = PENALTY.into_iter().flat_map(|b| {
             let window = UNDRAFTED;
-            [Change::Presence { b, window }, Change::Frequency { b, window }]
+            [
+                Change::Presence { b, window },
+                Change::Frequency { b, window },
+            ]
         });
-        all.add("penalty-lag", late.map(|change| Law::Target(change, Place::Everywhere)));
+        all.add(
+            "penalty-lag",
+            late.map(|change| Law::Target(change, Place::Everywhere)),
+        );
         let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
         if drawn {
             all.add("temperature", FACTORS.into_iter().skip(1).map(Law::Both));
@@ -992,10 +998,12 @@ impl Change {
                 "look for ids that are masked, biased, or padded: bad words, logit_bias, a vocabulary that is cut"
             }
             Self::Lag { .. }
-            | Self::Presence { window: UNDRAFTED, .. }
-            | Self::Frequency { window: UNDRAFTED, .. } => {
-                "count each accepted token before the next position is verified"
+            | Self::Presence {
+                window: UNDRAFTED, ..
             }
+            | Self::Frequency {
+                window: UNDRAFTED, ..
+            } => "count each accepted token before the next position is verified",
             Self::Presence { .. } | Self::Frequency { .. } | Self::Repetition(_) => {
                 "set penalties to none, or log rows behind them"
             }

@@ -231,7 +231,11 @@ impl Pairs {
         for (log, (least, stake)) in self.logs.iter_mut().zip(NEVER) {
             let banned = next.iter().filter(|(token, _)| never(*token) >= least);
             let lost: f64 = banned.map(|(_, p)| p).sum();
-            let gain = if never(token) >= least { 0.0 } else { 1.0 / (1.0 - lost).max(1e-9) };
+            let gain = if never(token) >= least {
+                0.0
+            } else {
+                1.0 / (1.0 - lost).max(1e-9)
+            };
             if lost > 0.0 {
                 *log += (1.0 - stake + stake * gain).ln();
             }
@@ -256,7 +260,9 @@ impl Pairs {
     /// Counts pairs that should have come and never did, and how often all of them should.
     pub(crate) fn banned(&self) -> (usize, f64) {
         let all = self.never.values().filter(|sum| **sum >= NEVER[0].0);
-        all.fold((0, 0.0), |(count, expected), sum| (count + 1, expected + sum))
+        all.fold((0, 0.0), |(count, expected), sum| {
+            (count + 1, expected + sum)
+        })
     }
 
     /// The entropy of tokens that came before another.
@@ -291,11 +297,14 @@ const SPEAKS: f64 = 3.0;
 /// No set is shorter: sums over many tokens are known to about 1e-12.
 const SHORTEST: f64 = 1.0 / 1024.0;
 
+/// Text, round, place in it, kind.
+type Place = (usize, usize, usize, usize);
+
 /// Laws of one scope: rounds of a text, or texts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// By place and kind: what the cells have in common, and how many more were in it than were not, up to three.
-    common: Map<(usize, usize, usize, usize), ([f64; 2], u8)>,
+    common: Map<Place, ([f64; 2], u8)>,
     /// ln of capital by kind and stake; of tokens that come again by gain.
     pub logs: [[f64; STAKES.len()]; KINDS.len()],
     /// Of drafts, tokens and coins: how many were compared.
@@ -318,12 +327,15 @@ impl Scope {
             let both = known.map(|([from, to], _)| [from.max(low), to.min(high)]);
             let left = both.filter(|[from, to]| to > from);
             let cell = known.map(|(cell, _)| cell);
-            self.common.insert(key, match (known, left) {
-                (Some((_, times)), Some(left)) => (wide(left, cell), (times + 1).min(3)),
-                // A text that draws with numbers of its own says nothing of the others.
-                (Some((known, times @ 1..)), None) => (known, times - 1),
-                _ => (wide([low, high], cell), 0),
-            });
+            self.common.insert(
+                key,
+                match (known, left) {
+                    (Some((_, times)), Some(left)) => (wide(left, cell), (times + 1).min(3)),
+                    // A text that draws with numbers of its own says nothing of the others.
+                    (Some((known, times @ 1..)), None) => (known, times - 1),
+                    _ => (wide([low, high], cell), 0),
+                },
+            );
             let Some(known) = cell else { continue };
             if let Some(steps) = self.steps.get_mut(first / 3).filter(|_| order == 0) {
                 *steps += 1;

@@ -125,7 +125,11 @@ impl<'a> Weighed<'a> {
     /// Takes a rule under which nothing is refuted, with ln of its likelihood over the claim's, for a law that
     /// explains the log if it `may`. Returns it where nothing lossy is ahead of it by as much as a cause has to be.
     pub(crate) fn take(&mut self, rule: Rule, log: f64, may: bool) -> Option<Rule> {
-        let name = if rule == Rule::BLOCK { "block" } else { "token" };
+        let name = if rule == Rule::BLOCK {
+            "block"
+        } else {
+            "token"
+        };
         let cure = format!("nothing is lost: name the rule {name}");
         let is_behind = |one: &Candidate| !one.lossless && one.stands() && one.log >= log + NAMED;
         let rule = (!self.candidates.iter().any(is_behind)).then_some(rule);
@@ -416,7 +420,8 @@ impl<'a> Weighed<'a> {
             });
         }
         let (pairs, expected) = sequence.pairs.banned();
-        let words = format!("{pairs} pairs of tokens never come, where about {expected:.0} were expected");
+        let words =
+            format!("{pairs} pairs of tokens never come, where about {expected:.0} were expected");
         let cure = Change::Again(0.0).cure();
         all.push(Candidate {
             fit: json_map([("never", json!(pairs))]),
@@ -763,8 +768,11 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether drafts were kept as often as a law says, if it is one of the table.
     pub(crate) fn explains(&self, one: &Candidate) -> bool {
-        let mut all = self.suspects().filter(|(suspect, _)| Some(suspect.law) == one.law);
-        all.next().is_none_or(|(_, won)| self.found.tally.fits(won, one.share))
+        let mut all = self
+            .suspects()
+            .filter(|(suspect, _)| Some(suspect.law) == one.law);
+        all.next()
+            .is_none_or(|(_, won)| self.found.tally.fits(won, one.share))
     }
 
     /// Returns the logarithm of the strongest lossless law, whether drafts are kept as it says or not: where it
@@ -800,7 +808,11 @@ impl Candidate {
             Some(law) => matches!(law, Law::Sampled | Law::Likeliest),
             None => matches!(
                 self.name,
-                "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream" | "block" | "token"
+                "drafts-unlike-their-rows"
+                    | "seed-reset-each-round"
+                    | "shared-stream"
+                    | "block"
+                    | "token"
             ),
         }
     }

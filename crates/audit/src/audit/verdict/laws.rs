@@ -10,7 +10,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::Families;
-use crate::audit::suspects::sequence::{LIKELY, Drawn, Fact, NOISES, Number, Sequence};
+use crate::audit::suspects::sequence::{Drawn, Fact, LIKELY, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
 use crate::audit::verdict::notes::drafted_nowhere;
@@ -263,7 +263,10 @@ impl<'a> Course<'a> {
 
     /// The token before, where its place in a row is its id.
     fn before(&self, at: At) -> Option<usize> {
-        let step = at.step.checked_sub(1).filter(|_| !self.opened.log.is_top_heavy());
+        let step = at
+            .step
+            .checked_sub(1)
+            .filter(|_| !self.opened.log.is_top_heavy());
         let (_, token) = self.texts.get(at.text)?.tokens.get(step?)?;
         usize::try_from(*token).ok()
     }
@@ -289,7 +292,12 @@ impl<'a> Course<'a> {
             seen
         };
         let mut past = Past {
-            seen: [placed(&all), placed(&last(64)), placed(&last(10)), Vec::new()],
+            seen: [
+                placed(&all),
+                placed(&last(64)),
+                placed(&last(10)),
+                Vec::new(),
+            ],
             ..Past::default()
         };
         let mut tail = before.iter().rev().map(|(_, token)| *token);
@@ -355,7 +363,10 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
     (own > 0.0).then(|| Number {
         drawn,
         nth: 0,
-        cells: [Some(by_id(law, outcome)), (drawn != Drawn::Coin).then(|| by_mass(law, outcome))],
+        cells: [
+            Some(by_id(law, outcome)),
+            (drawn != Drawn::Coin).then(|| by_mass(law, outcome)),
+        ],
         again: earlier.map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
@@ -648,7 +659,9 @@ impl<'a> Asked<'a> {
             });
         part.facts.push(Fact {
             spread: told.entropy.exp(),
-            before: course.before(at).filter(|_| self.opened.rule.is_lossless() && !pair.rest),
+            before: course
+                .before(at)
+                .filter(|_| self.opened.rule.is_lossless() && !pair.rest),
             next: likely(&pair.p).filter(|(_, p)| *p >= LIKELY).collect(),
             token: step.output,
             ..self.fact(course, (index, at), &here, happened, pair)
@@ -743,9 +756,14 @@ impl<'a> Asked<'a> {
         let rule = self.opened.rule;
         let of = |which: usize| [own[which].as_slice(), others[which].as_slice()];
         for (drawn, nth, law, outcome) in here.drawn() {
-            let earlier = if nth == 0 && drawn == Drawn::Draft { of(0) } else { [&[][..]; 2] };
+            let earlier = if nth == 0 && drawn == Drawn::Draft {
+                of(0)
+            } else {
+                [&[][..]; 2]
+            };
             let number = number(drawn, law, outcome, earlier);
-            fact.numbers.extend(number.map(|number| Number { nth, ..number }));
+            fact.numbers
+                .extend(number.map(|number| Number { nth, ..number }));
         }
         if here.siblings || rule.drafts() == Drafts::Any {
             if rule.drafts() == Drafts::Any && !here.p.is_rest(y) {
@@ -783,7 +801,8 @@ impl<'a> Asked<'a> {
             let (law, kept) = ([keep, 1.0 - keep], usize::from(!here.kept));
             fact.claimed += log(law[kept]);
             let coin = number(Drawn::Coin, &law, kept, [&[]; 2]);
-            fact.numbers.extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
+            fact.numbers
+                .extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
         }
         if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
             let law = here.law_of_corrections();

@@ -160,7 +160,8 @@ fn audited(
         open.insert(0, hangs_on_numbers(found.shares));
     }
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
-    may_fit = may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
+    may_fit =
+        may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
     let mut fits = None;
     if conclusion.is_some() && numbers.is_none() && !others && may_fit.is_none() {
         fits = another(opened, settings, &weighed, falls, conclusion)?;
@@ -188,10 +189,16 @@ fn audited(
     }
     let is_led = cause.is_some();
     let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
-    let mut cause = cause.transpose()?.flatten().filter(|cause| !is_off_the_grid(cause));
+    let mut cause = cause
+        .transpose()?
+        .flatten()
+        .filter(|cause| !is_off_the_grid(cause));
     if is_led && cause.is_none() && falls[1] && opened.rule != Rule::TEXT {
         // Drafts are kept in no way that is known: what comes out may tell by itself.
-        let of_text = Settings { rule: Rule::TEXT, ..settings.clone() };
+        let of_text = Settings {
+            rule: Rule::TEXT,
+            ..settings.clone()
+        };
         let text = Opened::new(log, &of_text, Rule::TEXT, None)?;
         cause = audited(&text, &of_text, None, command, &|_| {})?.cause;
     }
@@ -371,11 +378,7 @@ struct Held {
 }
 
 /// Holds a log against another rule: none where that is refuted, or needs more of a log than it has.
-fn held(
-    opened: &Opened<'_>,
-    settings: &Settings,
-    rule: Rule,
-) -> Result<Option<Held>, AuditError> {
+fn held(opened: &Opened<'_>, settings: &Settings, rule: Rule) -> Result<Option<Held>, AuditError> {
     let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
         return Ok(None);
     };
@@ -452,7 +455,8 @@ fn sized(
 ) -> Result<Option<Cause>, AuditError> {
     // A law at some of the steps that says nothing of what comes out explains no outputs that are refuted.
     let is_silent = one.share < 1.0 && one.law.is_some() && one.tv.is_none_or(|tv| tv <= 0.0);
-    let mut is_explained = weighed.explains(one) && !(is_silent && weighed.outputs_fall());
+    let may = !(is_silent && weighed.outputs_fall());
+    let mut is_explained = weighed.explains(one);
     let mut cause = weighed.cause(one, margin);
     // A size between those of the grid, at all steps, is simpler than one of them at some.
     let whole = weighed.whole(one);
@@ -488,7 +492,7 @@ fn sized(
         let share = share_of(weighed.kept_share(), factor);
         cause.fit.insert("share".to_owned(), json!(share));
     }
-    Ok(Some(cause).filter(|_| is_explained))
+    Ok(Some(cause).filter(|_| is_explained && may))
 }
 
 /// Tells whether a temperature is beyond all that are looked at: that is no temperature, but what is nearest to

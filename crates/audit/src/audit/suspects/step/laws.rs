@@ -26,7 +26,12 @@ impl<'a> Here<'a> {
             None => self.acceptance().filter(|_| !self.is_within_block())?,
             Some(claim) => {
                 let keep = 1.0 - claim.law.last()?;
-                [self.p.at(*self.drafts.first()?), 0.0, keep, self.known.width * keep.min(1.0 - keep)]
+                [
+                    self.p.at(*self.drafts.first()?),
+                    0.0,
+                    keep,
+                    self.known.width * keep.min(1.0 - keep),
+                ]
             }
         };
         let quarter = |x: f64| ((4.0 * x) as usize).min(3);

@@ -36,7 +36,10 @@ impl<'a> Here<'a> {
             true => decided.tokens.binary_search(&self.output).ok(),
             false => Some(decided.tokens.len()),
         };
-        let first = self.drafts.first().and_then(|x| decided.tokens.binary_search(x).ok());
+        let first = self
+            .drafts
+            .first()
+            .and_then(|x| decided.tokens.binary_search(x).ok());
         let first = first.and_then(|place| decided.law.get(place)).copied();
         Several {
             drafts,
@@ -58,7 +61,10 @@ impl<'a> Here<'a> {
         let laws = claim.drafts.iter().zip(self.drafts).enumerate();
         let all = laws.filter_map(|(nth, (law, x))| Some((Drawn::Draft, nth, law.as_deref()?, *x)));
         let mut all: Vec<_> = all.collect();
-        if let [keep, _] = claim.first.as_slice() && *keep > 0.0 && *keep < 1.0 {
+        if let [keep, _] = claim.first.as_slice()
+            && *keep > 0.0
+            && *keep < 1.0
+        {
             let is_kept = self.kept && self.drafts.first() == Some(&self.output);
             all.push((Drawn::Coin, 0, &claim.first, usize::from(!is_kept)));
         }
