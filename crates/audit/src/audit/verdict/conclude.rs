@@ -61,7 +61,7 @@ pub(crate) struct Candidate {
     pub lossless: bool,
     pub tv: Option<f64>,
     /// ln of its likelihood over the claim's, of what came out alone, where it says what does.
-    outputs: Option<f64>,
+    pub outputs: Option<f64>,
 }
 
 /// What all of it comes to.

@@ -121,12 +121,9 @@ fn audited(
     let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
     // That drafts are distinct is a claim of the rule alone.
     let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
-    let chain = other_of_chains(opened).filter(|_| falls == [true, false] && !others);
     let mut may_fit = None;
-    if let Some(rule) = chain
-        && let Some(held) = held(opened, settings, rule)?
-    {
-        may_fit = weighed.take(rule, held.likelihood - found.sequence.claimed, held.is_calm);
+    if falls == [true, false] && !others {
+        may_fit = rival(opened, settings, &mut weighed)?;
     }
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
@@ -187,21 +184,9 @@ fn audited(
             "the rows are those of another pass, with more noise than is allowed for".to_owned(),
         );
     }
-    let is_led = cause.is_some();
-    let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
-    let mut cause = cause
-        .transpose()?
-        .flatten()
-        .filter(|cause| !is_off_the_grid(cause));
-    if is_led && cause.is_none() && falls[1] && opened.rule != Rule::TEXT {
-        // Drafts are kept in no way that is known: what comes out may tell by itself.
-        let of_text = Settings {
-            rule: Rule::TEXT,
-            ..settings.clone()
-        };
-        let text = Opened::new(log, &of_text, Rule::TEXT, None)?;
-        cause = audited(&text, &of_text, None, command, &|_| {})?.cause;
-    }
+    let cause = cause.map(|(one, margin)| explained(opened, settings, &weighed, &one, margin));
+    let cause = cause.transpose()?.flatten();
+    let cause = cause.filter(|cause| !is_off_the_grid(cause));
     let conclusion = conclusion.unwrap_or(match open.is_empty() {
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
@@ -368,6 +353,20 @@ fn other_of_chains(opened: &Opened<'_>) -> Option<Rule> {
     other.filter(|_| chains.contains(&opened.rule) && !opened.steps.siblings)
 }
 
+/// Weighs that rule, and returns it where it may fit.
+fn rival(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &mut Weighed<'_>,
+) -> Result<Option<Rule>, AuditError> {
+    let Some(rule) = other_of_chains(opened) else {
+        return Ok(None);
+    };
+    let claimed = weighed.found.sequence.claimed;
+    let held = held(opened, settings, rule)?;
+    Ok(held.and_then(|held| weighed.take(rule, held.likelihood - claimed, held.is_calm)))
+}
+
 /// What a rule says of a log that does not refute it.
 struct Held {
     /// ln of how likely what happened with drafts is.
@@ -444,15 +443,42 @@ fn another(
     Ok(None)
 }
 
-/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well; none where drafts
-/// are kept otherwise.
-fn sized(
+/// A cause with its size, if drafts are kept as it says. Else what explains outputs that are refuted, whatever was
+/// drafted: of two faults at once the cause, if it says as much of them.
+fn explained(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     one: &Candidate,
     margin: f64,
 ) -> Result<Option<Cause>, AuditError> {
+    let (cause, is_explained) = sized(opened, settings, weighed, one, margin)?;
+    if is_explained || !weighed.outputs_fall() {
+        return Ok(Some(cause).filter(|_| is_explained));
+    }
+    let settings = Settings {
+        rule: Rule::TEXT,
+        ..settings.clone()
+    };
+    let text = Opened::new(opened.log, &settings, Rule::TEXT, None)?;
+    let text = audited(&text, &settings, None, "", &|_| {})?;
+    let most = text
+        .suspects
+        .first()
+        .map_or(0.0, |one| one.log10_e_value * LN_10);
+    let says = one.outputs.is_some_and(|own| own >= most - NAMED);
+    Ok(if says { Some(cause) } else { text.cause })
+}
+
+/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well; and whether
+/// drafts are kept as it says.
+fn sized(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    one: &Candidate,
+    margin: f64,
+) -> Result<(Cause, bool), AuditError> {
     // A law at some of the steps that says nothing of what comes out explains no outputs that are refuted.
     let is_silent = one.share < 1.0 && one.law.is_some() && one.tv.is_none_or(|tv| tv <= 0.0);
     let may = !(is_silent && weighed.outputs_fall());
@@ -492,7 +518,7 @@ fn sized(
         let share = share_of(weighed.kept_share(), factor);
         cause.fit.insert("share".to_owned(), json!(share));
     }
-    Ok(Some(cause).filter(|_| is_explained && may))
+    Ok((cause, is_explained && may))
 }
 
 /// Tells whether a temperature is beyond all that are looked at: that is no temperature, but what is nearest to
