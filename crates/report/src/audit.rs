@@ -114,8 +114,16 @@ fn verdict(report: &AuditReport) -> String {
                 ),
                 (false, None) => format!("nothing was found against {rule}."),
             };
+            let least = report
+                .parts
+                .last()
+                .and_then(|part| part.smallest_tv_excluded);
+            let pairs = match least.filter(|least| *least > report.exclude) {
+                Some(least) => format!(", bans of unknown pairs of tokens from {} on", rate(least)),
+                None => String::new(),
+            };
             format!(
-                "As claimed: {what} Causes that are looked for would have been found from TV {} a step on.",
+                "As claimed: {what} Causes that are looked for would have been found from TV {} a step on{pairs}.",
                 rate(report.exclude)
             )
         }

@@ -39,7 +39,15 @@ pub(crate) struct Won {
     /// The sum of |r - 1|/2 of outputs: total variation, likewise; and of (1 - 1/r)+: the same if
     /// the suspect is true.
     pub apart: [f64; 2],
+    /// How many drafts it keeps, by the cells of [`Tally::kept`].
+    pub kept: [f64; TESTED],
 }
+
+/// Cells that tested drafts are counted in.
+pub(crate) const TESTED: usize = 16;
+
+/// Chi-square of 15 degrees of freedom is above this with probability 1e-4.
+const MISFITS: f64 = 44.3;
 
 /// The sums over some positions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +55,8 @@ pub(crate) struct Tally {
     pub won: Vec<Won>,
     /// Drafts, decisions, corrections, tokens without a draft, and tokens that came out.
     pub steps: [u64; 5],
+    /// By cell: drafts that were tested, those that were kept, those that the claim keeps, and how far that may be off.
+    pub kept: [[f64; 4]; TESTED],
     /// By group its steps, and what suspects have won there at all steps.
     pub groups: Map<Group, (u64, Vec<f64>)>,
     /// By suspect, until [`Tally::settle`].
@@ -118,7 +128,8 @@ impl Won {
         let logs = logs.chain(self.parts.iter_mut().flatten());
         let logs = logs.chain(self.growth.iter_mut().flatten());
         let logs = logs.chain(&mut self.paid);
-        logs.chain(&mut self.mass).chain(&mut self.apart)
+        let logs = logs.chain(&mut self.mass).chain(&mut self.apart);
+        logs.chain(&mut self.kept)
     }
 
     fn is_of_the_rule(&self) -> bool {
@@ -214,6 +225,9 @@ impl Tally {
         for (own, more) in self.steps.iter_mut().zip(other.steps) {
             *own += more;
         }
+        let kept = self.kept.iter_mut().flatten();
+        kept.zip(other.kept.iter().flatten())
+            .for_each(|(own, more)| *own += more);
         for (group, (steps, logs)) in &other.groups {
             let (own, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));
             *own += steps;
@@ -230,17 +244,45 @@ impl Tally {
         }
     }
 
-    /// One step; `groups` are those that it is in.
+    /// Tells whether drafts were kept as often as if this suspect's law were followed at so many of the steps, or at
+    /// any share of them, wherever the claimed one keeps more or less.
+    pub(crate) fn fits(&self, won: &Won, share: f64) -> bool {
+        let misfit = |share: f64| -> f64 {
+            let of = |([n, kept, claim, width], own): (&[f64; 4], &f64)| {
+                let mean = ((1.0 - share) * claim + share * own) / n.max(1.0);
+                let spread = (n * mean * (1.0 - mean)).max(0.25);
+                let off = (kept - n * mean).abs() - width;
+                off.max(0.0).powi(2) / spread
+            };
+            self.kept.iter().zip(&won.kept).map(of).sum()
+        };
+        let mut shares = if share >= 1.0 { 100..101 } else { 1..101 };
+        shares.any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
+    }
+
+    /// One step; `groups` are those that it is in, `tested` says what was claimed of its draft.
     pub(crate) fn look(
         &mut self,
         suspects: &[Suspect],
         groups: &[Group],
+        tested: Option<(usize, [f64; 2], bool)>,
         tell: impl Fn(&Suspect) -> Told,
     ) {
+        if let Some((cell, [keep, width], kept)) = tested {
+            let more = [1.0, f64::from(u8::from(kept)), keep, width];
+            self.kept[cell]
+                .iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| *sum += more);
+        }
         let mut logs = vec![0.0; suspects.len()];
         let own = self.won.iter_mut().zip(&mut self.owed);
         for ((suspect, (won, owed)), log) in suspects.iter().zip(own).zip(&mut logs) {
-            *log = won.look(&tell(suspect), owed);
+            let told = tell(suspect);
+            if let Some((cell, [keep, _], _)) = tested {
+                won.kept[cell] += told.keep.unwrap_or(keep);
+            }
+            *log = won.look(&told, owed);
         }
         for group in groups {
             let (steps, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));

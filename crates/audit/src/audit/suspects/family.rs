@@ -1,6 +1,6 @@
 //! All suspects: what they change, at which sizes, under which name, and in which words.
 
-use super::target::Change;
+use super::target::{Change, UNDRAFTED};
 use crate::audit::data::Claimed;
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
@@ -273,6 +273,17 @@ impl Families {
         for place in [Check, Correction, Drafted, Bonus] {
             all.changes_at(place, cuts, rule);
         }
+        let late = PENALTY.into_iter().flat_map(|b| {
+            let window = UNDRAFTED;
+            [
+                Change::Presence { b, window },
+                Change::Frequency { b, window },
+            ]
+        });
+        all.add(
+            "penalty-lag",
+            late.map(|change| Law::Target(change, Place::Everywhere)),
+        );
         let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
         if drawn {
             all.add("temperature", FACTORS.into_iter().skip(1).map(Law::Both));
@@ -313,6 +324,11 @@ impl Families {
             all.cuts("draft-cut", true, Law::Draft);
         }
         all
+    }
+
+    /// Tells whether what was drafted is learnt along a log.
+    pub(crate) fn learn_drafts(&self) -> bool {
+        self.drafts.contains(&Change::Unseen(8.0))
     }
 
     fn cuts(&mut self, name: &'static str, finer: bool, law: impl Fn(Change) -> Law) {
@@ -412,7 +428,9 @@ impl Families {
             if rule.tests_drafts() {
                 self.add("ratio-of-another-q", own.iter().copied().map(Law::Tested));
             }
-            let own = own.into_iter().chain([Change::Allowed]);
+            let never = [3.0, 8.0].map(Change::Unseen);
+            self.add("draft-banned", never.map(Law::Draft));
+            let own = own.into_iter().chain([Change::Allowed]).chain(never);
             self.add("draft-of-its-own-row", own.map(Law::OtherDraft));
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
             let before = [Law::Draft(Change::Before), Law::OtherDraft(Change::Before)];
@@ -840,6 +858,7 @@ pub(crate) fn short(x: f64) -> String {
 fn window_words(window: usize) -> String {
     match window {
         usize::MAX => "the text".to_owned(),
+        UNDRAFTED => "what came otherwise than as a draft that was kept".to_owned(),
         window => format!("the last {window} tokens"),
     }
 }
@@ -900,6 +919,7 @@ impl Change {
     fn put(self, put: &mut dyn FnMut(&str, Value)) {
         if let Self::Presence { window, .. } | Self::Frequency { window, .. } = self
             && window < usize::MAX
+            && window != UNDRAFTED
         {
             put("window", json!(window));
         }
@@ -958,7 +978,7 @@ impl Change {
         }
     }
 
-    fn cure(self) -> &'static str {
+    pub(crate) fn cure(self) -> &'static str {
         match self {
             Self::Temperature(0.0) => {
                 "pass the request's temperature to the sampler; a greedy engine has no law to test"
@@ -977,6 +997,13 @@ impl Change {
             Self::Range { .. } => {
                 "look for ids that are masked, biased, or padded: bad words, logit_bias, a vocabulary that is cut"
             }
+            Self::Lag { .. }
+            | Self::Presence {
+                window: UNDRAFTED, ..
+            }
+            | Self::Frequency {
+                window: UNDRAFTED, ..
+            } => "count each accepted token before the next position is verified",
             Self::Presence { .. } | Self::Frequency { .. } | Self::Repetition(_) => {
                 "set penalties to none, or log rows behind them"
             }
@@ -984,7 +1011,6 @@ impl Change {
             Self::Again(_) => {
                 "look for bans, biases or penalties that depend on the token before (bad words of several tokens, DRY)"
             }
-            Self::Lag { .. } => "count each accepted token before the next position is verified",
             Self::Before => {
                 "move rows by one place: the row of a position is computed from the tokens before it"
             }

@@ -4,11 +4,11 @@
 //! what came before.
 
 use super::factor::Factor;
-use super::family::Shared;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
+use std::collections::BTreeMap;
 
 /// What is drawn: what stands in the same place of a round is drawn with one number, if numbers
 /// come again.
@@ -23,6 +23,8 @@ pub(crate) enum Drawn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Number {
     pub drawn: Drawn,
+    /// Which of several for one position.
+    pub nth: usize,
     /// Where it lies, with tokens in the row's order and by falling mass; coins have one cell.
     pub cells: [Option<[f64; 2]>; 2],
     /// Of tokens that earlier rounds of the text, and earlier texts, drew there: whether it is one
@@ -39,7 +41,7 @@ pub(crate) struct Fact {
     pub depth: usize,
     /// p(x), q(x), the chance of being kept, and the half-width of that.
     pub acceptance: Option<[f64; 4]>,
-    /// The chances of being kept if the target draws with the draft's numbers, by [`Shared`].
+    /// The chances of being kept if the target draws with the draft's numbers, by [`Shared`](super::family::Shared).
     pub shared: [f64; 3],
     pub kept: bool,
     /// Its prefix may have been refused, as one of a block.
@@ -56,6 +58,12 @@ pub(crate) struct Fact {
     pub numbers: Vec<Number>,
     /// ln of what other passes of the models make of it, by size of noise.
     pub noise: Vec<f64>,
+    /// The token before, where rows are whole; and tokens that are likely to follow it, with their p.
+    pub before: Option<usize>,
+    pub next: Vec<(usize, f64)>,
+    pub token: usize,
+    /// ln of how likely what happened with the draft is as claimed.
+    pub claimed: f64,
 }
 
 /// Sizes of noise that are looked for where nothing says whose the rows are.
@@ -201,6 +209,70 @@ impl Rank {
     }
 }
 
+/// Pairs of tokens that should have come so often and never did, never come; and what is staked on that.
+const NEVER: [(f64, f64); 2] = [(3.0, 0.7), (8.0, 0.95)];
+
+/// A token of less probability makes no pair, nor more pairs than this.
+pub(crate) const LIKELY: f64 = 0.02;
+const MOST_PAIRS: usize = 1 << 18;
+
+/// Pairs of tokens: how often each should have come, if it never did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pairs {
+    never: BTreeMap<(usize, usize), f64>,
+    logs: [f64; NEVER.len()],
+    /// How often each token came before another.
+    before: BTreeMap<usize, f64>,
+}
+
+impl Pairs {
+    fn look(&mut self, before: usize, next: &[(usize, f64)], token: usize) {
+        let never = |token: usize| self.never.get(&(before, token)).copied().unwrap_or(0.0);
+        for (log, (least, stake)) in self.logs.iter_mut().zip(NEVER) {
+            let banned = next.iter().filter(|(token, _)| never(*token) >= least);
+            let lost: f64 = banned.map(|(_, p)| p).sum();
+            let gain = if never(token) >= least {
+                0.0
+            } else {
+                1.0 / (1.0 - lost).max(1e-9)
+            };
+            if lost > 0.0 {
+                *log += (1.0 - stake + stake * gain).ln();
+            }
+        }
+        for (other, p) in next {
+            let is_room = self.never.len() < MOST_PAIRS;
+            match self.never.get_mut(&(before, *other)) {
+                Some(sum) => *sum += p,
+                None if is_room => drop(self.never.insert((before, *other), *p)),
+                None => {}
+            }
+        }
+        self.never.insert((before, token), f64::NEG_INFINITY);
+        *self.before.entry(before).or_default() += 1.0;
+    }
+
+    /// ln of the mean of what is staked.
+    pub(crate) fn log(&self) -> f64 {
+        log_sum(self.logs.into_iter()) - (NEVER.len() as f64).ln()
+    }
+
+    /// Counts pairs that should have come and never did, and how often all of them should.
+    pub(crate) fn banned(&self) -> (usize, f64) {
+        let all = self.never.values().filter(|sum| **sum >= NEVER[0].0);
+        all.fold((0, 0.0), |(count, expected), sum| {
+            (count + 1, expected + sum)
+        })
+    }
+
+    /// The entropy of tokens that came before another.
+    pub(crate) fn entropy(&self) -> f64 {
+        let all: f64 = self.before.values().sum();
+        let shares = self.before.values().map(|count| count / all);
+        -shares.map(|share| share * share.ln()).sum::<f64>()
+    }
+}
+
 /// Stakes of a law of numbers.
 const STAKES: [f64; 3] = [1.0, 0.5, 0.1];
 
@@ -225,11 +297,14 @@ const SPEAKS: f64 = 3.0;
 /// No set is shorter: sums over many tokens are known to about 1e-12.
 const SHORTEST: f64 = 1.0 / 1024.0;
 
+/// Text, round, place in it, kind.
+type Place = (usize, usize, usize, usize);
+
 /// Laws of one scope: rounds of a text, or texts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// By place and kind: what the cells have in common.
-    common: Map<(usize, usize, usize, usize), [f64; 2]>,
+    /// By place and kind: what the cells have in common, and how many more were in it than were not, up to three.
+    common: Map<Place, ([f64; 2], u8)>,
     /// ln of capital by kind and stake; of tokens that come again by gain.
     pub logs: [[f64; STAKES.len()]; KINDS.len()],
     /// Of drafts, tokens and coins: how many were compared.
@@ -249,11 +324,19 @@ impl Scope {
             let kind = first + order;
             let key = (text, round, depth, kind);
             let known = self.common.get(&key).copied();
-            let both = known.map(|[from, to]| [from.max(low), to.min(high)]);
+            let both = known.map(|([from, to], _)| [from.max(low), to.min(high)]);
             let left = both.filter(|[from, to]| to > from);
-            let known_now = wide(left.unwrap_or([low, high]), known);
-            self.common.insert(key, known_now);
-            let Some(known) = known else { continue };
+            let cell = known.map(|(cell, _)| cell);
+            self.common.insert(
+                key,
+                match (known, left) {
+                    (Some((_, times)), Some(left)) => (wide(left, cell), (times + 1).min(3)),
+                    // A text that draws with numbers of its own says nothing of the others.
+                    (Some((known, times @ 1..)), None) => (known, times - 1),
+                    _ => (wide([low, high], cell), 0),
+                },
+            );
+            let Some(known) = cell else { continue };
             if let Some(steps) = self.steps.get_mut(first / 3).filter(|_| order == 0) {
                 *steps += 1;
             }
@@ -320,18 +403,8 @@ fn wide(found: [f64; 2], known: Option<[f64; 2]>) -> [f64; 2] {
     })
 }
 
-/// Drafts by how often the rule keeps them and by their p, four cells of each: how many, how many
-/// were kept, and the sums of what the rule, p, min(1, p/q) and shared numbers keep.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kept {
-    cells: [[f64; 8]; 16],
-}
-
-/// Chi-square of 15 degrees of freedom is above this with probability 1e-4.
-const MISFITS: f64 = 44.3;
-
 /// Laws of what replaces a draft: as claimed, p without the draft, p, the residual, and what the target draws
-/// with the draft's numbers, by [`Shared`].
+/// with the draft's numbers, by [`Shared`](super::family::Shared).
 pub(crate) const REPLACE: usize = 7;
 
 /// Shares of steps at which another law replaces drafts.
@@ -370,65 +443,14 @@ impl Replaced {
         }
     }
 
-    /// Tells whether they fall evenly under this law at this share.
-    fn fits(&self, law: usize, share: f64) -> bool {
+    /// Tells whether they fall evenly under this law, one of [`REPLACE`], at this share.
+    pub(crate) fn fits(&self, law: usize, share: f64) -> bool {
         let place = OTHERS.iter().position(|own| *own == share).unwrap_or(0);
         let cells = self.cells.get(law).and_then(|all| all.get(place));
         let Some(cells) = cells else { return true };
         let mean = cells.iter().sum::<f64>() / CELLS as f64;
         let misfits = cells.iter().map(|sum| (sum - mean).powi(2) / mean);
         mean < 5.0 || misfits.sum::<f64>() < UNEVEN
-    }
-}
-
-/// What another rule keeps drafts with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    Never,
-    Target,
-    Ratio,
-    Shared(Shared),
-}
-
-impl Kept {
-    fn look(&mut self, [p, q, keep, _]: [f64; 4], shared: [f64; 3], kept: bool) {
-        let ratio = ratio(p, q);
-        let quarter = |x: f64| ((4.0 * x) as usize).min(3);
-        if let Some(cell) = self.cells.get_mut(4 * quarter(keep) + quarter(p.sqrt())) {
-            let [by_id, by_mass, clocks] = shared;
-            let kept = f64::from(u8::from(kept));
-            let more = [1.0, kept, keep, p, ratio, by_id, by_mass, clocks];
-            for (sum, more) in cell.iter_mut().zip(more) {
-                *sum += more;
-            }
-        }
-    }
-
-    /// Tells whether drafts were kept as often as if this rule were followed at some share of the
-    /// steps, wherever the claimed one keeps more or less.
-    fn fits(&self, keeping: Keeping, whole: bool) -> bool {
-        let misfit = |share: f64| -> f64 {
-            let of = |cell: &[f64; 8]| {
-                let [n, kept, claim, p, ratio, by_id, by_mass, clocks] = *cell;
-                let other = match keeping {
-                    Keeping::Never => 0.0,
-                    Keeping::Target => p,
-                    Keeping::Ratio => ratio,
-                    Keeping::Shared(Shared::ById) => by_id,
-                    Keeping::Shared(Shared::ByMass) => by_mass,
-                    Keeping::Shared(Shared::Clocks) => clocks,
-                };
-                let mean = ((1.0 - share) * claim + share * other) / n.max(1.0);
-                let spread = (n * mean * (1.0 - mean)).max(0.25);
-                match n > 0.0 {
-                    true => (kept - n * mean).powi(2) / spread,
-                    false => 0.0,
-                }
-            };
-            self.cells.iter().map(of).sum()
-        };
-        let mut shares = if whole { 100..101 } else { 1..101 };
-        shares.any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
     }
 }
 
@@ -540,7 +562,6 @@ impl Reuse {
 /// All of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
-    pub kept: Kept,
     pub replaced: Replaced,
     /// Of p/q, of p, and of p times e to the entropy of its row.
     pub thresholds: [Threshold; 3],
@@ -552,6 +573,8 @@ pub(crate) struct Sequence {
     last: Option<KeptDraft>,
     pub rounds: Scope,
     pub texts: Scope,
+    pub pairs: Pairs,
+    pub claimed: f64,
     pub noise: [f64; NOISES.len()],
 }
 
@@ -569,20 +592,9 @@ impl Sequence {
             .collect()
     }
 
-    /// Tells whether drafts were kept and replaced as by another rule at a share of the steps.
-    pub(crate) fn fits(&self, keeping: Keeping, share: f64) -> bool {
-        let law = match keeping {
-            Keeping::Target => 1,
-            Keeping::Never => 2,
-            Keeping::Ratio => 3,
-            Keeping::Shared(numbers) => 4 + numbers as usize,
-        };
-        self.kept.fits(keeping, share >= 1.0) && self.replaced.fits(law, share)
-    }
-
     pub(crate) fn look(&mut self, fact: &Fact) {
+        self.claimed += fact.claimed;
         if let Some(found) = fact.acceptance {
-            self.kept.look(found, fact.shared, fact.kept);
             let [p, q, keep, width] = found;
             if let Some(cells) = fact.replaced {
                 let [by_id, by_mass, clocks] = fact.shared;
@@ -616,10 +628,14 @@ impl Sequence {
         }
         self.last = fact.kept_draft();
         for number in &fact.numbers {
-            let of_text = (fact.text, usize::MAX, fact.depth);
+            let depth = fact.depth + number.nth;
+            let of_text = (fact.text, usize::MAX, depth);
             self.rounds.look(of_text, number, number.again[0]);
-            let of_round = (usize::MAX, fact.round, fact.depth);
+            let of_round = (usize::MAX, fact.round, depth);
             self.texts.look(of_round, number, number.again[1]);
+        }
+        if let Some(before) = fact.before {
+            self.pairs.look(before, &fact.next, fact.token);
         }
         for (sum, log) in self.noise.iter_mut().zip(&fact.noise) {
             *sum += log;
@@ -656,6 +672,7 @@ mod tests {
     fn coin(low: f64, high: f64) -> Number {
         Number {
             drawn: Drawn::Coin,
+            nth: 0,
             cells: [Some([low, high]), None],
             again: [None; 2],
         }
@@ -672,6 +689,7 @@ mod tests {
     fn a_number_drawn_with_twice_is_found_by_what_it_was() {
         let number = |drawn, cells: [[f64; 2]; 2]| Number {
             drawn,
+            nth: 0,
             cells: cells.map(Some),
             again: [None; 2],
         };

@@ -3,6 +3,9 @@
 use super::view::{CELLS, SHORT, View, cell, middle, total};
 use crate::audit::model::engine::get;
 
+/// The window of penalties that count what came otherwise than as a draft that was kept.
+pub(crate) const UNDRAFTED: usize = 0;
+
 /// A change of a row, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {

@@ -10,7 +10,7 @@ use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
 use crate::audit::suspects::family::{BANS, Correct, Keep, Law, Place, Suspect, short};
-use crate::audit::suspects::sequence::{Drawn, Keeping, NOISES, ORDERS, REUSED, Threshold};
+use crate::audit::suspects::sequence::{Drawn, NOISES, ORDERS, REUSED, Threshold};
 use crate::audit::suspects::target::Change;
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
@@ -23,7 +23,7 @@ use std::f64::consts::LN_10;
 pub(crate) const NAMED: f64 = 7.0;
 
 /// Suspects beside those of the table, for their weight in the mixture.
-const BESIDE: usize = 9;
+const BESIDE: usize = 10;
 
 /// What comes out has to speak so much, in nats, for a law that moves it: acceptance alone may fit a law that
 /// outputs refute.
@@ -34,6 +34,13 @@ const MOSTLY: f64 = 0.5;
 
 /// How far the surprise of a text may be from its entropy.
 const SURPRISED: f64 = 5.0;
+
+/// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
+/// capital gets there with a probability of 1e-3 at most.
+pub(crate) const NEAR: f64 = 3.0 * LN_10;
+
+/// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
+const SHORT_TEXT: usize = 6;
 
 /// The share of a log that has to be looked at.
 const LOOKED: f64 = 0.95;
@@ -54,7 +61,7 @@ pub(crate) struct Candidate {
     pub lossless: bool,
     pub tv: Option<f64>,
     /// ln of its likelihood over the claim's, of what came out alone, where it says what does.
-    outputs: Option<f64>,
+    pub outputs: Option<f64>,
 }
 
 /// What all of it comes to.
@@ -115,6 +122,33 @@ impl<'a> Weighed<'a> {
         weighed
     }
 
+    /// Takes a rule under which nothing is refuted, with ln of its likelihood over the claim's, for a law that
+    /// explains the log if it `may`. Returns it where nothing lossy is ahead of it by as much as a cause has to be.
+    pub(crate) fn take(&mut self, rule: Rule, log: f64, may: bool) -> Option<Rule> {
+        let name = if rule == Rule::BLOCK {
+            "block"
+        } else {
+            "token"
+        };
+        let cure = format!("nothing is lost: name the rule {name}");
+        let is_behind = |one: &Candidate| !one.lossless && one.stands() && one.log >= log + NAMED;
+        let rule = (!self.candidates.iter().any(is_behind)).then_some(rule);
+        if let Some(rule) = rule.filter(|_| may) {
+            let words = rule.words();
+            self.candidates.push(Candidate {
+                lossless: true,
+                ..Candidate::new(name, log, words, cure)
+            });
+            self.candidates.sort_by(|a, b| b.log.total_cmp(&a.log));
+        }
+        rule
+    }
+
+    /// Tells whether nothing speaks against the claim: a capital of less than e.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.of_rule.max(self.of_outputs) < 1.0
+    }
+
     /// Takes a law whose sizes were looked at more closely as it was found there.
     pub(crate) fn sharpen(&mut self, finer: &Found) {
         for one in Weighed::new(finer, self.rule, self.alpha).candidates {
@@ -151,7 +185,7 @@ impl<'a> Weighed<'a> {
         let is_text = self.rule == Rule::TEXT;
         let mut all = Vec::new();
         if outputs || is_text {
-            all.extend([sequence.ranks[0].log, never]);
+            all.extend([sequence.ranks[0].log, never, sequence.pairs.log()]);
         }
         if !outputs {
             all.extend(sequence.thresholds.map(|one| one.log));
@@ -175,23 +209,44 @@ impl<'a> Weighed<'a> {
         self.found.looked.max(1) as f64
     }
 
+    /// How many short texts are said to draw with the same numbers, or seem to where nothing says: where so many say
+    /// the same, in ways that no law of shared numbers lists, one of them counts.
+    fn say_the_same(&self) -> usize {
+        let [texts, together] = self.found.texts;
+        match self.found.looked < SHORT_TEXT * texts {
+            true if self.seem_to_share() => texts,
+            true => together.max(1),
+            false => 1,
+        }
+    }
+
+    /// Tells whether texts share numbers, though nothing says so.
+    fn seem_to_share(&self) -> bool {
+        let is_open = self.found.shares && !self.found.shares_said();
+        is_open && self.found.sequence.texts.mixture() >= self.needed()
+    }
+
     /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the
     /// geometric mean of their capitals: no more than the mean, whatever they share. What was learnt along the
     /// log is none of one text.
     fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
-        let same = self.found.say_the_same();
+        let same = self.say_the_same();
+        let learns = same == 1 && !self.seem_to_share();
         let is_learnt = |suspect: &Suspect| {
-            let learns = |change| matches!(change, Change::Learnt(_) | Change::Unseen(_));
-            matches!(suspect.law, Law::Target(change, _) if learns(change))
+            use Law::{Draft, OtherDraft, Target};
+            let (Target(change, _) | Draft(change) | OtherDraft(change)) = suspect.law else {
+                return false;
+            };
+            matches!(change, Change::Learnt(_) | Change::Unseen(_))
         };
         let own = self.suspects();
-        let own = own.filter(|(suspect, _)| same == 1 || !is_learnt(suspect));
+        let own = own.filter(|(suspect, _)| learns || !is_learnt(suspect));
         let own = own.map(|(suspect, won)| {
             let logs = of(won).map(|log| log / same as f64);
             of_shares(&logs) + self.weight(suspect.family)
         });
         let own: Vec<f64> = own.collect();
-        let beside = beside.iter().filter(|_| same == 1);
+        let beside = beside.iter().filter(|_| learns);
         log_sum(own.iter().chain(beside).copied())
     }
 
@@ -364,6 +419,15 @@ impl<'a> Weighed<'a> {
                 ..Candidate::new("token-banned", expected, words, BANS)
             });
         }
+        let (pairs, expected) = sequence.pairs.banned();
+        let words =
+            format!("{pairs} pairs of tokens never come, where about {expected:.0} were expected");
+        let cure = Change::Again(0.0).cure();
+        all.push(Candidate {
+            fit: json_map([("never", json!(pairs))]),
+            tv: Some(expected / self.looked()),
+            ..Candidate::new("pair-bias", sequence.pairs.log(), words, cure)
+        });
         let [outputs, drafts] = &sequence.ranks;
         let words = "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known";
         let cure = "compare rows with the text: another prefix, another model, another position";
@@ -439,7 +503,7 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether the law would be refuted, were it known that numbers do not come again.
     pub(crate) fn hangs_on_numbers(&self) -> bool {
-        self.but_for_numbers >= self.needed()
+        self.but_for_numbers >= self.needed() || self.seem_to_share()
     }
 
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
@@ -457,7 +521,7 @@ impl<'a> Weighed<'a> {
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
             .filter(|(name, _)| *name != "shared-stream" || !self.found.shares_said())
-            .filter(|_| self.found.say_the_same() == 1)
+            .filter(|_| self.say_the_same() == 1 || self.seem_to_share())
             .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
             .collect();
         fired.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -630,8 +694,7 @@ impl<'a> Weighed<'a> {
     /// which: a token earns -ln(1 - e), and to learn a law of k tokens costs k/2 ln N ([Krichevsky and
     /// Trofimov 1981](https://doi.org/10.1109/TIT.1981.1056331)). k is e^H, of the mean entropy of rows.
     fn learns(&self, exclude: f64) -> u64 {
-        let entropy: f64 = self.found.surprises.iter().map(|one| one.entropy).sum();
-        let choices = (entropy / self.looked()).exp();
+        let choices = self.entropy().exp();
         let earned = -(-exclude.min(0.999)).ln_1p();
         let mut tokens = 1.0f64;
         // The sum grows slower than its argument: it is the least from below.
@@ -639,6 +702,21 @@ impl<'a> Weighed<'a> {
             tokens = ((0.5 * choices * tokens.ln() + self.needed()) / earned).max(1.0);
         }
         tokens.ceil() as u64
+    }
+
+    /// The mean entropy of rows.
+    fn entropy(&self) -> f64 {
+        let entropy: f64 = self.found.surprises.iter().map(|one| one.entropy).sum();
+        entropy / self.looked()
+    }
+
+    /// The share of what should come from which on unknown pairs of tokens that are never drawn would have shown:
+    /// likewise, of as many pairs as their entropy says.
+    pub(crate) fn pairs_excluded(&self) -> f64 {
+        let pairs = (self.entropy() + self.found.sequence.pairs.entropy()).exp();
+        let tokens = (self.looked() * self.found.alone).max(1.0);
+        let needed = 0.5 * pairs * tokens.ln() + self.needed();
+        -(-needed / tokens).exp_m1()
     }
 
     /// Returns the law of a candidate's name that fits best at all steps, where the candidate is one at some.
@@ -678,14 +756,23 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether drafts were kept as a lossless law says, wherever that is compared.
     fn keeps_so(&self, one: &Candidate) -> bool {
-        let keeping = match one.law {
-            Some(Law::Decide(Keep::Target, _)) => Keeping::Target,
-            Some(Law::Decide(Keep::None, _)) => Keeping::Never,
-            Some(Law::Decide(Keep::Ratio, _)) => Keeping::Ratio,
-            Some(Law::Shares(numbers)) => Keeping::Shared(numbers),
+        let law = match one.law {
+            Some(Law::Decide(Keep::Target, _)) => 1,
+            Some(Law::Decide(Keep::None, _)) => 2,
+            Some(Law::Decide(Keep::Ratio, _)) => 3,
+            Some(Law::Shares(numbers)) => 4 + numbers as usize,
             _ => return true,
         };
-        self.found.sequence.fits(keeping, one.share)
+        self.explains(one) && self.found.sequence.replaced.fits(law, one.share)
+    }
+
+    /// Tells whether drafts were kept as often as a law says, if it is one of the table.
+    pub(crate) fn explains(&self, one: &Candidate) -> bool {
+        let mut all = self
+            .suspects()
+            .filter(|(suspect, _)| Some(suspect.law) == one.law);
+        all.next()
+            .is_none_or(|(_, won)| self.found.tally.fits(won, one.share))
     }
 
     /// Returns the logarithm of the strongest lossless law, whether drafts are kept as it says or not: where it
@@ -721,7 +808,11 @@ impl Candidate {
             Some(law) => matches!(law, Law::Sampled | Law::Likeliest),
             None => matches!(
                 self.name,
-                "drafts-unlike-their-rows" | "seed-reset-each-round" | "shared-stream"
+                "drafts-unlike-their-rows"
+                    | "seed-reset-each-round"
+                    | "shared-stream"
+                    | "block"
+                    | "token"
             ),
         }
     }

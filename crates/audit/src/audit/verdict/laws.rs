@@ -8,8 +8,9 @@ use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
+use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::Families;
-use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
+use crate::audit::suspects::sequence::{Drawn, Fact, LIKELY, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
 use crate::audit::verdict::notes::drafted_nowhere;
@@ -23,9 +24,6 @@ use specgap_log::log::{FileDigest, Log, RowsFrom, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Tokens of a text, on average, from which on laws of shared numbers tell what texts share.
-const SHORT_TEXT: usize = 6;
 
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
 const SPAN: usize = 16;
@@ -156,16 +154,6 @@ impl Found {
     pub(crate) fn shares_said(&self) -> bool {
         self.alone < 1.0
     }
-
-    /// How many short texts are said to draw with the same numbers: where so many say the same, in ways that
-    /// no law of shared numbers lists, one of them counts.
-    pub(crate) fn say_the_same(&self) -> usize {
-        let [texts, together] = self.texts;
-        match self.looked < SHORT_TEXT * texts {
-            true => together.max(1),
-            false => 1,
-        }
-    }
 }
 
 /// How a text goes: for each position, which text, which step and round of it.
@@ -273,6 +261,16 @@ impl<'a> Course<'a> {
         self.at.get(index).copied().unwrap_or_default()
     }
 
+    /// The token before, where its place in a row is its id.
+    fn before(&self, at: At) -> Option<usize> {
+        let step = at
+            .step
+            .checked_sub(1)
+            .filter(|_| !self.opened.log.is_top_heavy());
+        let (_, token) = self.texts.get(at.text)?.tokens.get(step?)?;
+        usize::try_from(*token).ok()
+    }
+
     /// Tokens before a position in its text. O(distinct tokens of the text).
     fn past(&self, index: usize, pair: &Pair, depth: usize) -> Past {
         let (at, none) = (self.at(index), Text::default());
@@ -294,7 +292,12 @@ impl<'a> Course<'a> {
             seen
         };
         let mut past = Past {
-            seen: [placed(&all), placed(&last(64)), placed(&last(10))],
+            seen: [
+                placed(&all),
+                placed(&last(64)),
+                placed(&last(10)),
+                Vec::new(),
+            ],
             ..Past::default()
         };
         let mut tail = before.iter().rev().map(|(_, token)| *token);
@@ -311,6 +314,11 @@ impl<'a> Course<'a> {
                 banned.dedup();
             }
         }
+        let otherwise = all.iter().filter_map(|(token, count)| {
+            let left = count - kept.get(token).copied().unwrap_or(0);
+            (left > 0).then_some((*token, left))
+        });
+        past.seen[3] = placed(&otherwise.collect());
         let late = |own: &Map<u32, u32>| {
             let own = own.iter().map(|(token, count)| {
                 let came_otherwise = all.get(token) > Some(count);
@@ -354,7 +362,11 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
     let own = get(law, outcome);
     (own > 0.0).then(|| Number {
         drawn,
-        cells: [by_id(law, outcome), by_mass(law, outcome)].map(Some),
+        nth: 0,
+        cells: [
+            Some(by_id(law, outcome)),
+            (drawn != Drawn::Coin).then(|| by_mass(law, outcome)),
+        ],
         again: earlier.map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
@@ -474,8 +486,8 @@ impl<'a> Asked<'a> {
         let course = Course::new(self.opened);
         let lists = log.is_top_heavy();
         let size = if lists { 0 } else { log.vocabulary() };
-        let sums = [0, 1].map(|_| Sums::new(size));
-        let mut came = vec![0.0; size];
+        let sums = [0; 3].map(|_| Sums::new(size));
+        let mut came = [0; 2].map(|_| vec![0.0; size]);
         let mut expected = came.clone();
         let mut done = 0;
         while done < positions.end {
@@ -492,9 +504,11 @@ impl<'a> Asked<'a> {
                 Ok::<_, AuditError>(part)
             })?;
             for (span, part) in spans.iter().zip(parts) {
-                for token in &part.tokens {
-                    if let Some(count) = came.get_mut(*token) {
-                        *count += 1.0;
+                for (counts, tokens) in came.iter_mut().zip([&part.tokens, &part.drafts]) {
+                    for token in tokens {
+                        if let Some(count) = counts.get_mut(*token) {
+                            *count += 1.0;
+                        }
                     }
                 }
                 let first = span.positions().start;
@@ -502,11 +516,11 @@ impl<'a> Asked<'a> {
                     visit(first, part);
                 }
             }
-            let [masses, _] = &sums;
-            expected = Sums::values(&masses.units());
+            let [masses, drafted, _] = &sums;
+            expected = [masses, drafted].map(|sums| Sums::values(&sums.units()));
             done += batch;
         }
-        let [_, odds] = &sums;
+        let [.., odds] = &sums;
         Ok(odds.units())
     }
 
@@ -514,8 +528,8 @@ impl<'a> Asked<'a> {
         &self,
         course: &Course<'_>,
         span: &Span,
-        sums: &[Sums; 2],
-        came: [&[f64]; 2],
+        sums: &[Sums; 3],
+        came: [&[Vec<f64>; 2]; 2],
     ) -> Result<Part, AuditError> {
         let opened = self.opened;
         let mut part = Part {
@@ -562,8 +576,8 @@ impl<'a> Asked<'a> {
         course: &Course<'_>,
         index: usize,
         (pair, before): (&Pair, Option<[&[f64]; 2]>),
-        came: [&[f64]; 2],
-        sums: &[Sums; 2],
+        [came, expected]: [&[Vec<f64>; 2]; 2],
+        sums: &[Sums; 3],
         part: &mut Part,
     ) -> Result<(), AuditError> {
         let opened = self.opened;
@@ -587,11 +601,7 @@ impl<'a> Asked<'a> {
         if pair.tied {
             // Which of equal tokens a sampler keeps is not known: nothing is held against such a row.
             part.tied += 1;
-            let [masses, _] = sums;
-            if !pair.rest {
-                likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
-                part.tokens.push(step.output);
-            }
+            self.sum(index, pair, sums, part);
             return Ok(());
         }
         part.looked += 1;
@@ -626,7 +636,10 @@ impl<'a> Asked<'a> {
             lacks_draft: pair.lacks_draft,
             before,
             past: &past,
-            came: (!came[0].is_empty() && !pair.rest).then_some(came),
+            came: [0, 1].map(|which| {
+                let known = !came[which].is_empty() && !pair.rest;
+                known.then(|| [came[which].as_slice(), &expected[which]])
+            }),
             known: Known::default(),
             made: Made::default(),
         };
@@ -641,20 +654,22 @@ impl<'a> Asked<'a> {
         }
         let changes = Changes::new(&self.families);
         part.tally
-            .look(&self.families.suspects, &groups, |suspect| {
+            .look(&self.families.suspects, &groups, here.tested(), |suspect| {
                 here.told(suspect, &changes)
             });
         part.facts.push(Fact {
             spread: told.entropy.exp(),
+            before: course
+                .before(at)
+                .filter(|_| self.opened.rule.is_lossless() && !pair.rest),
+            next: likely(&pair.p).filter(|(_, p)| *p >= LIKELY).collect(),
+            token: step.output,
             ..self.fact(course, (index, at), &here, happened, pair)
         });
-        if !pair.rest && !came[0].is_empty() {
-            let [masses, odds] = sums;
-            for (place, p) in likely(&pair.p) {
-                masses.add(place, p);
-                odds.add(place, -(-p.min(1.0 - 1e-9)).ln_1p());
-            }
-            part.tokens.push(step.output);
+        self.sum(index, pair, sums, part);
+        if let (false, [.., odds]) = (pair.rest, sums) {
+            let log = |p: f64| -(-p.min(1.0 - 1e-9)).ln_1p();
+            likely(&pair.p).for_each(|(place, p)| odds.add(place, log(p)));
         }
         Ok(())
     }
@@ -668,21 +683,32 @@ impl<'a> Asked<'a> {
         happened.map(|step| step.output).or(outside)
     }
 
-    /// Adds up p of positions that another stretch is of: how often each token should have come, and which came.
-    fn before(&self, span: &Span, [masses, _]: &[Sums; 2]) -> Result<Part, AuditError> {
-        let mut part = Part::default();
-        if masses.0.is_empty() {
-            return Ok(part);
+    /// Adds up p and q: how often each token should have come, or been drafted; and which came and was.
+    fn sum(&self, index: usize, pair: &Pair, [masses, drafted, _]: &[Sums; 3], part: &mut Part) {
+        let Some(output) = self.output_at(index).filter(|_| !pair.rest) else {
+            return;
+        };
+        likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
+        part.tokens.push(pair.place(output));
+        let happened = self.opened.steps.at.get(index).and_then(Option::as_ref);
+        let draft = happened.and_then(|step| step.drafts.first());
+        // In the middle of a block the law of a draft is none of its row alone.
+        let is_asked = self.families.learn_drafts() && self.opened.reach_at(index) >= 1.0;
+        if let Some(draft) = draft.filter(|_| is_asked) {
+            likely(&pair.q).for_each(|(place, q)| drafted.add(place, q));
+            part.drafts.push(pair.place(*draft));
         }
-        self.opened.rows(span, &mut |index, pair| {
-            if let Some(output) = self.output_at(index).filter(|_| !pair.rest) {
-                for (place, p) in likely(&pair.p) {
-                    masses.add(place, p);
-                }
-                part.tokens.push(pair.place(output));
-            }
-            Ok(())
-        })?;
+    }
+
+    /// Adds up positions that another stretch is of.
+    fn before(&self, span: &Span, sums: &[Sums; 3]) -> Result<Part, AuditError> {
+        let mut part = Part::default();
+        if !sums[0].0.is_empty() {
+            self.opened.rows(span, &mut |index, pair| {
+                self.sum(index, pair, sums, &mut part);
+                Ok(())
+            })?;
+        }
         Ok(part)
     }
 
@@ -729,8 +755,18 @@ impl<'a> Asked<'a> {
         let [own, others] = course.earlier(index, happened, pair);
         let rule = self.opened.rule;
         let of = |which: usize| [own[which].as_slice(), others[which].as_slice()];
+        for (drawn, nth, law, outcome) in here.drawn() {
+            let earlier = if nth == 0 && drawn == Drawn::Draft {
+                of(0)
+            } else {
+                [&[][..]; 2]
+            };
+            let number = number(drawn, law, outcome, earlier);
+            fact.numbers
+                .extend(number.map(|number| Number { nth, ..number }));
+        }
         if here.siblings || rule.drafts() == Drafts::Any {
-            if rule.is_lossless() && !here.p.is_rest(y) {
+            if rule.drafts() == Drafts::Any && !here.p.is_rest(y) {
                 fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
@@ -753,24 +789,24 @@ impl<'a> Asked<'a> {
         fact.acceptance = here.acceptance();
         fact.shared = *here.shared();
         fact.replaced = here.replaced();
+        // What is excluded counts as it does for suspects.
+        let log = |chance: f64| chance.max(1.0 / IMPOSSIBLE).ln();
         if let Some(law) = here.law_of_drafts() {
+            fact.claimed += log(get(&law, draft));
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
             fact.numbers
                 .extend(number(Drawn::Draft, &law, draft, of(0)));
         }
-        if let Some([_, _, keep, _]) = fact.acceptance
-            && keep > 0.0
-            && keep < 1.0
-        {
-            let cell = if here.kept { [0.0, keep] } else { [keep, 1.0] };
-            fact.numbers.push(Number {
-                drawn: Drawn::Coin,
-                cells: [Some(cell), None],
-                again: [None; 2],
-            });
+        if let Some([_, _, keep, _]) = fact.acceptance {
+            let (law, kept) = ([keep, 1.0 - keep], usize::from(!here.kept));
+            fact.claimed += log(law[kept]);
+            let coin = number(Drawn::Coin, &law, kept, [&[]; 2]);
+            fact.numbers
+                .extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
         }
         if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
             let law = here.law_of_corrections();
+            fact.claimed += log(get(&law, y));
             fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
         }
         if self.noises {
@@ -792,6 +828,7 @@ struct Part {
     surprises: Vec<surprise::Told>,
     facts: Vec<Fact>,
     tokens: Vec<usize>,
+    drafts: Vec<usize>,
     looked: usize,
     tied: usize,
 }

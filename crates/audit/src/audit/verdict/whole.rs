@@ -11,7 +11,7 @@ use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::{Families, HOTTEST, Law, Shared, is_size, short};
 use crate::audit::verdict::checks::lost;
-use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
+use crate::audit::verdict::conclude::{Candidate, NAMED, NEAR, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::notes;
 use crate::audit::verdict::opened::Opened;
@@ -95,10 +95,6 @@ const LOSSY: [Check; 3] = [Check::TargetZero, Check::Masked, Check::AfterEnd];
 /// Checks of outcomes against rows.
 const ROWS: [Check; 3] = [Check::TargetZero, Check::DraftZero, Check::Outside];
 
-/// ln of an e-value above which nothing is as claimed, refuted or not: where the claim holds either
-/// capital gets there with a probability of 1e-3 at most.
-const NEAR: f64 = 3.0 * LN_10;
-
 /// A token outside of a claimed cut is a finding of the suspects, which know other orders.
 const OUTSIDE: &str = Check::Outside.as_str();
 
@@ -123,6 +119,12 @@ fn audited(
         broken.any(|check| is(&check.name))
     };
     let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
+    // That drafts are distinct is a claim of the rule alone.
+    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
+    let mut may_fit = None;
+    if falls == [true, false] && !others {
+        may_fit = rival(opened, settings, &mut weighed)?;
+    }
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
     let left_out = left_out(log);
@@ -155,11 +157,11 @@ fn audited(
         open.insert(0, hangs_on_numbers(found.shares));
     }
     open.extend(near(&weighed, opened.rule.is_lossless(), found.looked));
-    let (mut fits, mut may_fit) = (None, None);
-    // That drafts are distinct is a claim of the rule alone.
-    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
-    if conclusion.is_some() && numbers.is_none() && !others {
-        (fits, may_fit) = another(opened, settings, &weighed, falls, conclusion)?;
+    may_fit =
+        may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
+    let mut fits = None;
+    if conclusion.is_some() && numbers.is_none() && !others && may_fit.is_none() {
+        fits = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
         conclusion = Some(Conclusion::LosslessOther);
@@ -182,12 +184,15 @@ fn audited(
             "the rows are those of another pass, with more noise than is allowed for".to_owned(),
         );
     }
-    let cause = cause.map(|(one, margin)| sized(opened, settings, &weighed, &one, margin));
-    let cause = cause.transpose()?.filter(|cause| !is_off_the_grid(cause));
+    let cause = cause.map(|(one, margin)| explained(opened, settings, &weighed, &one, margin));
+    let cause = cause.transpose()?.flatten();
+    let cause = cause.filter(|cause| !is_off_the_grid(cause));
     let conclusion = conclusion.unwrap_or(match open.is_empty() {
         true => Conclusion::AsClaimed,
         false => Conclusion::Undecided,
     });
+    let least = settings.exclude.max(weighed.pairs_excluded());
+    let least = (conclusion == Conclusion::AsClaimed).then_some(least);
     let is_other = conclusion == Conclusion::LosslessOther;
     let ok = conclusion.stands() || is_other && !settings.strict;
     Ok(AuditReport {
@@ -203,7 +208,7 @@ fn audited(
             Conclusion::NotTheRule => may_fit.map(too_few_for).into_iter().collect(),
             _ => Vec::new(),
         },
-        ..begun(opened, settings, command, &weighed, (cause, refuted))?
+        ..begun(opened, settings, command, &weighed, (cause, refuted), least)?
     })
 }
 
@@ -253,12 +258,16 @@ fn begun(
     command: &str,
     weighed: &Weighed<'_>,
     (cause, refuted): (Option<Cause>, bool),
+    least: Option<f64>,
 ) -> Result<AuditReport, AuditError> {
     let (log, found) = (opened.log, weighed.found);
     let mut parts = weighed.parts();
     for part in &mut parts {
         let cause = cause.as_ref().filter(|_| part.is_refuted());
         part.suspect = cause.map(|cause| cause.name.clone());
+    }
+    if let Some(part) = parts.last_mut() {
+        part.smallest_tv_excluded = least;
     }
     if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
         part.groups = weighed.groups();
@@ -337,17 +346,71 @@ fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
     all
 }
 
-/// A lossless rule under which nothing is refuted, and acceptance is tested; and one of which too few tokens tell.
+/// Of a chain, the rule that keeps drafts one by one, or together, where the other one is claimed.
+fn other_of_chains(opened: &Opened<'_>) -> Option<Rule> {
+    let chains = [Rule::BLOCK, Rule::TOKEN];
+    let other = chains.into_iter().find(|rule| *rule != opened.rule);
+    other.filter(|_| chains.contains(&opened.rule) && !opened.steps.siblings)
+}
+
+/// Weighs that rule, and returns it where it may fit.
+fn rival(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &mut Weighed<'_>,
+) -> Result<Option<Rule>, AuditError> {
+    let Some(rule) = other_of_chains(opened) else {
+        return Ok(None);
+    };
+    let claimed = weighed.found.sequence.claimed;
+    let held = held(opened, settings, rule)?;
+    Ok(held.and_then(|held| weighed.take(rule, held.likelihood - claimed, held.is_calm)))
+}
+
+/// What a rule says of a log that does not refute it.
+struct Held {
+    /// ln of how likely what happened with drafts is.
+    likelihood: f64,
+    is_calm: bool,
+    /// What would be lossy is excluded.
+    decides: bool,
+}
+
+/// Holds a log against another rule: none where that is refuted, or needs more of a log than it has.
+fn held(opened: &Opened<'_>, settings: &Settings, rule: Rule) -> Result<Option<Held>, AuditError> {
+    let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
+        return Ok(None);
+    };
+    let found = Found::of(&other, settings, None, &|_| {})?;
+    let own = Weighed::new(&found, rule, settings.alpha);
+    let broken = found.checks.list(other.claimed.cuts());
+    let broken = broken.iter().any(|check| check.violations > 0);
+    let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
+    if !holds || broken || found.tally.steps[1] == 0 {
+        return Ok(None);
+    }
+    // That it is not refuted says little of a short log: as of the claim itself, what would be lossy
+    // has to be excluded.
+    let (_, wanted) = own.excluded(settings.exclude);
+    let positions = [opened.log.positions(), 0];
+    let surprise = summed(&found.surprises);
+    Ok(Some(Held {
+        likelihood: found.sequence.claimed,
+        is_calm: own.is_calm(),
+        decides: open(&found, settings, positions, surprise.as_ref(), wanted).is_empty(),
+    }))
+}
+
+/// A lossless rule under which nothing is refuted, and acceptance is tested.
 fn another(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     [rule_falls, outputs_fall]: [bool; 2],
     conclusion: Option<Conclusion>,
-) -> Result<(Option<String>, Option<Rule>), AuditError> {
-    let mut may_fit = None;
+) -> Result<Option<String>, AuditError> {
     if !rule_falls || conclusion == Some(Conclusion::LosslessOther) {
-        return Ok((None, may_fit));
+        return Ok(None);
     }
     // A law that leads explains the log better than another rule would.
     let leader = weighed.leader();
@@ -363,57 +426,63 @@ fn another(
     }
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
-    // Which drafts of a whole chain are kept is no matter of one size, nor of their law.
-    let chains = [Rule::BLOCK, Rule::TOKEN];
-    let is_less = |rule: &Rule| chains.contains(rule) && chains.contains(&settings.rule);
     if leads && !opened.steps.siblings {
-        candidates.retain(is_less);
+        return Ok(None);
     }
     // What drafts are no draws of, no rule that draws them so fits.
     if weighed.drafts_fall() && !opened.steps.siblings {
-        let draws_none = |rule: &Rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest);
-        candidates.retain(|rule| draws_none(rule) || is_less(rule));
+        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
     }
+    let chain = other_of_chains(opened);
+    candidates.retain(|rule| *rule != settings.rule && Some(*rule) != chain);
     for rule in candidates {
-        let lists = opened.log.is_top_heavy() && rule.needs_full_rows().is_some();
-        if rule == settings.rule || lists {
-            continue;
-        }
-        // A rule may need more of a log than it has.
-        let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
-            continue;
-        };
-        let found = Found::of(&other, settings, None, &|_| {})?;
-        let own = Weighed::new(&found, rule, settings.alpha);
-        let broken = found.checks.list(other.claimed.cuts());
-        let broken = broken.iter().any(|check| check.violations > 0);
-        let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
-        if !holds || broken || found.tally.steps[1] == 0 {
-            continue;
-        }
-        // That it is not refuted says little of a short log: as of the claim itself, what would be lossy
-        // has to be excluded.
-        let (_, wanted) = own.excluded(settings.exclude);
-        let positions = [opened.log.positions(), 0];
-        let surprise = summed(&found.surprises);
-        if open(&found, settings, positions, surprise.as_ref(), wanted).is_empty() {
-            return Ok((Some(rule.to_string()), None));
-        }
-        if is_less(&rule) {
-            may_fit.get_or_insert(rule);
+        if held(opened, settings, rule)?.is_some_and(|held| held.decides) {
+            return Ok(Some(rule.to_string()));
         }
     }
-    Ok((None, may_fit))
+    Ok(None)
 }
 
-/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well.
+/// A cause with its size, if drafts are kept as it says. Else what explains outputs that are refuted, whatever was
+/// drafted: of two faults at once the cause, if it says as much of them.
+fn explained(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    one: &Candidate,
+    margin: f64,
+) -> Result<Option<Cause>, AuditError> {
+    let (cause, is_explained) = sized(opened, settings, weighed, one, margin)?;
+    if is_explained || !weighed.outputs_fall() {
+        return Ok(Some(cause).filter(|_| is_explained));
+    }
+    let settings = Settings {
+        rule: Rule::TEXT,
+        ..settings.clone()
+    };
+    let text = Opened::new(opened.log, &settings, Rule::TEXT, None)?;
+    let text = audited(&text, &settings, None, "", &|_| {})?;
+    let most = text
+        .suspects
+        .first()
+        .map_or(0.0, |one| one.log10_e_value * LN_10);
+    let says = one.outputs.is_some_and(|own| own >= most - NAMED);
+    Ok(if says { Some(cause) } else { text.cause })
+}
+
+/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well; and whether
+/// drafts are kept as it says.
 fn sized(
     opened: &Opened<'_>,
     settings: &Settings,
     weighed: &Weighed<'_>,
     one: &Candidate,
     margin: f64,
-) -> Result<Cause, AuditError> {
+) -> Result<(Cause, bool), AuditError> {
+    // A law at some of the steps that says nothing of what comes out explains no outputs that are refuted.
+    let is_silent = one.share < 1.0 && one.law.is_some() && one.tv.is_none_or(|tv| tv <= 0.0);
+    let may = !(is_silent && weighed.outputs_fall());
+    let mut is_explained = weighed.explains(one);
     let mut cause = weighed.cause(one, margin);
     // A size between those of the grid, at all steps, is simpler than one of them at some.
     let whole = weighed.whole(one);
@@ -421,9 +490,12 @@ fn sized(
     for (own, least) in whole.into_iter().chain([(one, f64::NEG_INFINITY)]) {
         let around = own.law.map(Law::around).unwrap_or_default();
         let mut its = weighed.cause(own, margin);
-        if around.len() > 1 && fit_among(&around, own, &mut its, opened, settings)? > least {
-            cause = its;
-            break;
+        if around.len() > 1 {
+            let (most, fits) = fit_among(&around, own, &mut its, opened, settings)?;
+            if most > least {
+                (cause, is_explained) = (its, fits);
+                break;
+            }
         }
     }
     let factor = cause.fit.get("factor").and_then(serde_json::Value::as_f64);
@@ -446,7 +518,7 @@ fn sized(
         let share = share_of(weighed.kept_share(), factor);
         cause.fit.insert("share".to_owned(), json!(share));
     }
-    Ok(cause)
+    Ok((cause, is_explained && may))
 }
 
 /// Tells whether a temperature is beyond all that are looked at: that is no temperature, but what is nearest to
@@ -457,14 +529,14 @@ fn is_off_the_grid(cause: &Cause) -> bool {
 }
 
 /// The best of sizes around a cause's own, and all that fit nearly as well. Returns the best one's logarithm
-/// without what noise was paid.
+/// without what noise was paid, and whether drafts are kept as it says.
 fn fit_among(
     around: &[Law],
     one: &Candidate,
     cause: &mut Cause,
     opened: &Opened<'_>,
     settings: &Settings,
-) -> Result<f64, AuditError> {
+) -> Result<(f64, bool), AuditError> {
     let families = Families::only(one.name, around.to_vec());
     let found = Asked::new(opened, settings, families).found(&|_| {})?;
     let logs = found.tally.won.iter().map(|won| {
@@ -479,10 +551,12 @@ fn fit_among(
     let sized = || around.iter().zip(&logs);
     let fits = sized().filter(|(_, log)| **log >= mean - 20f64.ln());
     let fits: Vec<_> = fits.map(|(law, _)| law.fit()).collect();
-    let best = sized().find(|(_, log)| **log == most && most.is_finite());
-    let Some((law, _)) = best else {
-        return Ok(f64::NEG_INFINITY);
+    let best = sized().position(|(_, log)| *log == most && most.is_finite());
+    let best = best.and_then(|at| around.get(at).zip(found.tally.won.get(at)));
+    let Some((law, won)) = best else {
+        return Ok((f64::NEG_INFINITY, false));
     };
+    let is_explained = found.tally.fits(won, one.share);
     let share = std::mem::replace(&mut cause.fit, law.fit()).remove("share");
     cause.words = law.words();
     for (name, value) in law.fit() {
@@ -500,7 +574,7 @@ fn fit_among(
         cause.words = format!("{}, at about {share} of the steps", cause.words);
         cause.fit.insert("share".to_owned(), share);
     }
-    Ok(most)
+    Ok((most, is_explained))
 }
 
 /// Returns by how much the share of drafts kept has grown, if that is so many times as often.

@@ -51,7 +51,7 @@ impl<'a> Here<'a> {
         if draws {
             told.rule[0] = Factor::of(q.at(x), self.q.at(x), 2.0 * self.known.width);
         }
-        told.rule[1] = self.on_acceptance(keep(x));
+        self.accept(&mut told, keep(x));
         if self.kept && (draws || self.rule != Rule::TOKEN) {
             return told;
         }

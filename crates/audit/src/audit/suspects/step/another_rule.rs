@@ -100,7 +100,7 @@ impl<'a> Here<'a> {
             false => self.keeps(keep, x),
         };
         if !as_claimed {
-            told.rule[1] = self.on_acceptance(keep_here);
+            self.accept(&mut told, keep_here);
         }
         let size = self.p.row.len();
         // What corrections need of the whole row.
@@ -198,7 +198,7 @@ impl<'a> Here<'a> {
         let moved = || draft.moved(self.q.row);
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), self.price(moved));
         if !self.p.is_rest(x) {
-            told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
+            self.accept(&mut told, ratio(p.at(x), q.at(x)));
             if !self.kept && !self.p.is_rest(self.output) {
                 let row = q.row(self.q.row.len());
                 let left = p.sum(&row, self.listed(), |x, q| (x - q).max(0.0));
@@ -237,7 +237,7 @@ impl<'a> Here<'a> {
                     };
                     common(cell, kept)
                 };
-                told.rule[1] = self.on_acceptance(coin(x, cell_of(self.q.row, x)) / own);
+                self.accept(&mut told, coin(x, cell_of(self.q.row, x)) / own);
                 if self.rule == Rule::TOKEN && !sorted {
                     let mut below = 0.0;
                     let (mut all, mut here) = (0.0, 0.0);
@@ -286,7 +286,7 @@ impl<'a> Here<'a> {
         let laws = Laws::new(self.rule, &bug.engine, &self.position());
         match self.draft() {
             Some(x) => {
-                told.rule[1] = self.on_acceptance(laws.keep(x));
+                self.accept(&mut told, laws.keep(x));
                 if !self.kept {
                     let law = laws.correction(x);
                     told.rule[2] = self.on_correction(|place| get(&law, place));

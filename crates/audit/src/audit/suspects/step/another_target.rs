@@ -48,7 +48,7 @@ impl<'a> Here<'a> {
             let offered = self.stands * self.q.at(x);
             if checks {
                 // In the middle of a block nothing is checked: what is left of p is not asked.
-                told.rule[1] = self.on_acceptance(self.keep_of(row.at(x), offered, 0.0));
+                self.accept(&mut told, self.keep_of(row.at(x), offered, 0.0));
             }
             if corrects && !self.p.is_rest(self.output) {
                 told.rule[2] = prepared.corrected(self);

@@ -5,7 +5,7 @@ use crate::audit::data::Claimed;
 use crate::audit::evidence::rows::{cut as cut_row, orders_of};
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::Families;
-use crate::audit::suspects::target::{Change, Changed, cut, scaled, tilted};
+use crate::audit::suspects::target::{Change, Changed, UNDRAFTED, cut, scaled, tilted};
 use crate::audit::suspects::view::{SHORT, View, total};
 use specgap_sampling::Cut;
 use std::cell::OnceCell;
@@ -133,6 +133,7 @@ impl<'a> Here<'a> {
                 let which = match window {
                     usize::MAX => 0,
                     64 => 1,
+                    UNDRAFTED => 3,
                     _ => 2,
                 };
                 let seen = self.past.seen.get(which)?;
@@ -179,27 +180,18 @@ impl<'a> Here<'a> {
             }
             Change::Before => self.before.map(|[p, _]| Changed::Whole(p)),
             Change::Learnt(add) => self.learnt(add),
-            Change::Unseen(least) => self.unseen(least),
+            Change::Unseen(least) => unseen(&self.p, self.came[0], least),
             _ => changed_row(&self.p, change),
         }
     }
 
     /// p by how often each token came so far.
     pub(super) fn learnt(&self, add: f64) -> Option<Changed<'_>> {
-        let [came, expected] = self.came?;
+        let [came, expected] = self.came[0]?;
         let all = self.p.row.iter().zip(came).zip(expected);
         let row = all.map(|((p, came), expected)| p * (came + add) / (expected + add));
         let mut row: Vec<f64> = row.collect();
         specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
-    }
-
-    /// p without the tokens that should have come so often and never did.
-    fn unseen(&self, least: f64) -> Option<Changed<'_>> {
-        let [came, expected] = self.came?;
-        let all = came.iter().zip(expected).enumerate();
-        let never = all.filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
-        let never: Vec<(usize, f64)> = never.map(|(place, _)| (place, 0.0)).collect();
-        scaled(self.p.row, never)
     }
 
     /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
@@ -262,9 +254,19 @@ impl<'a> Here<'a> {
                 let mut row = Some(row).filter(|row| row != self.q.row)?;
                 specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
             }
+            Change::Unseen(least) => unseen(&self.q, self.came[1], least),
             _ => changed_row(&self.q, change),
         }
     }
+}
+
+/// A row without the tokens that should have come so often and never did.
+fn unseen<'a>(row: &View<'a>, came: Option<[&[f64]; 2]>, least: f64) -> Option<Changed<'a>> {
+    let [came, expected] = came?;
+    let all = came.iter().zip(expected).enumerate();
+    let never = all.filter(|(_, (came, expected))| **came == 0.0 && **expected >= least);
+    let never: Vec<(usize, f64)> = never.map(|(place, _)| (place, 0.0)).collect();
+    scaled(row.row, never)
 }
 
 /// A row changed by itself.

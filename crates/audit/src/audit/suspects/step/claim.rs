@@ -1,6 +1,6 @@
 //! The claim at a step: its chance to keep, its corrections, and laws of others over them.
 
-use super::{Here, Known};
+use super::{Here, Known, Told};
 use crate::audit::model::engine::Engine;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::factor::Factor;
@@ -147,6 +147,11 @@ impl<'a> Here<'a> {
             true => Factor::ONE,
             false => factor,
         }
+    }
+
+    pub(super) fn accept(&self, told: &mut Told, keep: f64) {
+        told.keep = Some(keep);
+        told.rule[1] = self.on_acceptance(keep);
     }
 
     pub(super) fn on_acceptance(&self, keep: f64) -> Factor {

@@ -19,6 +19,26 @@ impl<'a> Here<'a> {
         Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
     }
 
+    /// Where a draft was tested by itself, on rows without a rest: a cell by how often the rule keeps it and by its p,
+    /// one of four of each; that chance, how far it may be off, and whether it was kept.
+    pub(crate) fn tested(&self) -> Option<(usize, [f64; 2], bool)> {
+        let [p, _, keep, width] = match self.known.several.as_ref() {
+            None => self.acceptance().filter(|_| !self.is_within_block())?,
+            Some(claim) => {
+                let keep = 1.0 - claim.law.last()?;
+                [
+                    self.p.at(*self.drafts.first()?),
+                    0.0,
+                    keep,
+                    self.known.width * keep.min(1.0 - keep),
+                ]
+            }
+        };
+        let quarter = |x: f64| ((4.0 * x) as usize).min(3);
+        let cell = 4 * quarter(keep) + quarter(p.sqrt());
+        (!self.p.rest).then_some((cell, [keep, width], self.kept))
+    }
+
     /// The law of a token where nothing was drafted.
     pub(crate) fn law_alone(&self) -> Vec<f64> {
         match self.rule == Rule::CARRIED && self.known.left > 0.0 {

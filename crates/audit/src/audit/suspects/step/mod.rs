@@ -31,20 +31,24 @@ pub(crate) struct Told {
     pub rule: [Factor; 4],
     /// Of what came out, whatever was drafted.
     pub output: Factor,
+    /// The chance that a draft is kept, where it is not the claimed one.
+    pub keep: Option<f64>,
 }
 
 impl Told {
     pub(crate) const NOTHING: Self = Self {
         rule: [Factor::ONE; 4],
         output: Factor::ONE,
+        keep: None,
     };
 }
 
 /// Tokens that came out before, by their places in the row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    /// How often each came, in the whole text, in the last 64 tokens, and in the last 10.
-    pub seen: [Vec<(usize, u32)>; 3],
+    /// How often each came, in the whole text, in the last 64 tokens, in the last 10, and otherwise than as a
+    /// draft that was kept.
+    pub seen: [Vec<(usize, u32)>; 4],
     /// What would repeat 1, 2 or 3 tokens in a row.
     pub banned: [Vec<usize>; 3],
     /// How often each came in this round before, and as a draft that was kept; and whether it came
@@ -81,8 +85,8 @@ pub(crate) struct Here<'a> {
     /// p and q of the place before, in the same text; q is empty where the log has none.
     pub before: Option<[&'a [f64]; 2]>,
     pub past: &'a Past,
-    /// How often each token came so far, and how often it should have.
-    pub came: Option<[&'a [f64]; 2]>,
+    /// How often each token came so far, and how often it should have; and was drafted, and should have been.
+    pub came: [Option<[&'a [f64]; 2]>; 2],
     pub known: Known,
     pub made: Made<'a>,
 }
@@ -127,6 +131,8 @@ struct Several {
     drafts: Vec<Option<Vec<f64>>>,
     tested: InTurn,
     place: Option<usize>,
+    /// That the first draft comes out, and that it does not.
+    first: Vec<f64>,
     law: Vec<f64>,
     correction: Vec<f64>,
 }

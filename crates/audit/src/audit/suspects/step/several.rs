@@ -6,6 +6,7 @@ use crate::audit::model::engine::{Engine, Keeps, Position, engine, get};
 use crate::audit::model::multi_draft::{decide, drawn_from, kept_as, next_draft, tested};
 use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::{Correct, Keep, Law, Place};
+use crate::audit::suspects::sequence::Drawn;
 use crate::audit::suspects::view::SHORT;
 use specgap_core::rule::Drafts;
 
@@ -35,13 +36,42 @@ impl<'a> Here<'a> {
             true => decided.tokens.binary_search(&self.output).ok(),
             false => Some(decided.tokens.len()),
         };
+        let first = self
+            .drafts
+            .first()
+            .and_then(|x| decided.tokens.binary_search(x).ok());
+        let first = first.and_then(|place| decided.law.get(place)).copied();
         Several {
             drafts,
             tested,
             place,
+            first: first.map_or(Vec::new(), |keep| vec![keep, 1.0 - keep]),
             law: decided.law,
             correction: decided.correction,
         }
+    }
+
+    /// What was drawn where drafts are several of a law, which of its kind, and by which law: drafts, whether the first
+    /// came out, and what came out instead.
+    pub(crate) fn drawn(&self) -> Vec<(Drawn, usize, &[f64], usize)> {
+        let several = self.known.several.as_ref();
+        let Some(claim) = several.filter(|_| self.rule.drafts() != Drafts::Any) else {
+            return Vec::new();
+        };
+        let laws = claim.drafts.iter().zip(self.drafts).enumerate();
+        let all = laws.filter_map(|(nth, (law, x))| Some((Drawn::Draft, nth, law.as_deref()?, *x)));
+        let mut all: Vec<_> = all.collect();
+        if let [keep, _] = claim.first.as_slice()
+            && *keep > 0.0
+            && *keep < 1.0
+        {
+            let is_kept = self.kept && self.drafts.first() == Some(&self.output);
+            all.push((Drawn::Coin, 0, &claim.first, usize::from(!is_kept)));
+        }
+        if !self.kept && !self.p.is_rest(self.output) {
+            all.push((Drawn::Token, 0, &claim.correction, self.output));
+        }
+        all
     }
 
     /// The law of each draft, given those before it; `None` where nothing is claimed of it.
@@ -115,6 +145,7 @@ impl<'a> Here<'a> {
             let price = if own == honest { 0.0 } else { price };
             Factor::of(own, if honest > least { honest } else { 0.0 }, price)
         };
+        told.keep = other.law.last().map(|none| 1.0 - none);
         if let Some(place) = claim.place {
             told.rule[1] = factor([&other.law, &claim.law], place, 1e-12);
         }

@@ -43,7 +43,7 @@ impl Here<'_> {
         }
         let mixed = |claim: f64, own: f64| OFF * claim + (1.0 - OFF) * own;
         let keep = self.shared()[numbers as usize];
-        told.rule[1] = self.on_acceptance(mixed(self.known.keep, keep));
+        self.accept(&mut told, mixed(self.known.keep, keep));
         if !self.kept {
             let law = &self.instead()[numbers as usize];
             told.rule[2] =

@@ -15,7 +15,7 @@ const BEFORE: [[f64; 6]; 2] = [
 const LOGITS: [f64; 6] = [3.0, 2.8, 2.6, 2.3, 1.7, 0.3];
 const CAME: [[f64; 6]; 2] = [
     [3.0, 1.0, 4.0, 1.0, 5.0, 0.0],
-    [2.5, 2.0, 3.0, 3.0, 2.0, 1.5],
+    [2.5, 2.0, 3.0, 3.0, 2.0, 9.0],
 ];
 
 fn past() -> Past {
@@ -24,6 +24,7 @@ fn past() -> Past {
             vec![(1, 2), (3, 1), (4, 4)],
             vec![(1, 1), (4, 2)],
             vec![(4, 1)],
+            vec![(3, 1), (4, 2)],
         ],
         banned: [vec![4], vec![1, 2], vec![3]],
         late: [vec![(1, 1, true)], vec![(1, 2, false), (3, 1, true)]],
@@ -94,7 +95,7 @@ fn here<'a>(
         lacks_draft: false,
         before: None,
         past,
-        came: None,
+        came: [None; 2],
         known: Known::default(),
         made: Made::default(),
     }
@@ -106,7 +107,7 @@ fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(usize, Told)) {
     let here = Here {
         logits: &LOGITS,
         before: Some([&BEFORE[0], &BEFORE[1]]),
-        came: Some([&CAME[0], &CAME[1]]),
+        came: [Some([&CAME[0], &CAME[1]]); 2],
         ..here(case, noise, [&P, &Q], &claimed, &past)
     };
     let here = here.settle();
