@@ -1209,6 +1209,8 @@ def audit(
     cut_order: str | None = None,
     draft_cut: bool = False,
     draft_top_k: int | None = None,
+    draft_top_p: float | None = None,
+    draft_min_p: float | None = None,
     draft_mask: bool = False,
     stop: int | Sequence[int] | None = None,
     junit: PathLike | None = None,
@@ -1234,7 +1236,7 @@ def audit(
     lossless rules too, ``counters`` are files of what a server counted, ``plain`` is a log of the text that the target wrote
     alone with the same seeds, which has to be the same, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
     is sampled with, in ``cut_order`` (as in :func:`gap`), ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
-    too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default). ``draft_mask`` says
+    too. ``draft_top_k`` (10 is llama.cpp's default), ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone. ``draft_mask`` says
     that masks (``allowed``) are the draft's too, and not the target's alone.
     ``stop`` are tokens that end a text. ``negative_control`` also tampers with the log in every
     listed way, and each has to be refused. ``junit`` and ``markdown`` are files to write, and

@@ -1,7 +1,7 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::counters::counted;
-use super::options::{Common, Folder, Format, Kept, Ordered};
+use super::options::{Common, DraftCuts, Folder, Format, Kept, Ordered};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
 use super::parts::Parted;
@@ -107,13 +107,10 @@ pub(super) struct AuditArgs {
     #[command(flatten)]
     ordered: Ordered,
     /// The draft's row is cut by top-k, top-p and min-p too.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["draft_top_k", "draft_top_p", "draft_min_p"])]
     draft_cut: bool,
-    /// Draft from the K most probable tokens of the draft's row; the target's stays as it is.
-    ///
-    /// Whatever the target's is cut to. llama.cpp's default is 10.
-    #[arg(long, value_name = "K")]
-    draft_top_k: Option<usize>,
+    #[command(flatten)]
+    draft: DraftCuts,
     /// The log's masks (`allowed`) are the draft's too, and not the target's alone.
     #[arg(long)]
     draft_mask: bool,
@@ -203,7 +200,7 @@ impl AuditArgs {
             || self.min_p.is_some()
             || self.ordered.cut_order.is_some()
             || self.draft_cut
-            || self.draft_top_k.is_some()
+            || !self.draft.cuts(&self.ordered).keep_all()
             || self.draft_mask;
         if let Some(log) = log
             && asked
@@ -224,7 +221,9 @@ impl AuditArgs {
                 min_p: self.min_p.or(said.min_p),
                 cut_order: self.ordered.cut_order.or(said.cut_order),
                 draft_cut: self.draft_cut,
-                draft_top_k: self.draft_top_k,
+                draft_top_k: self.draft.draft_top_k,
+                draft_top_p: self.draft.draft_top_p,
+                draft_min_p: self.draft.draft_min_p,
                 draft_mask: self.draft_mask,
             });
         } else if asked {
@@ -289,7 +288,9 @@ impl AuditArgs {
             .list("stop", &self.stop)
             .option("vocab", self.kept.vocab)
             .flag("draft-cut", self.draft_cut)
-            .option("draft-top-k", self.draft_top_k)
+            .option("draft-top-k", self.draft.draft_top_k)
+            .number("draft-top-p", self.draft.draft_top_p)
+            .number("draft-min-p", self.draft.draft_min_p)
             .flag("draft-mask", self.draft_mask)
             .flag("negative-control", self.negative_control);
         command.option("plain", self.plain.as_deref().map(file_name));

@@ -119,6 +119,8 @@ fn verdict(report: &AuditReport) -> String {
                 .last()
                 .and_then(|part| part.smallest_tv_excluded);
             let pairs = match least.filter(|least| *least > report.exclude) {
+                // So far no engine is off.
+                Some(least) if least > 0.5 => ", but for bans of pairs of tokens".to_owned(),
                 Some(least) => format!(", bans of unknown pairs of tokens from {} on", rate(least)),
                 None => String::new(),
             };
@@ -517,6 +519,8 @@ fn claimed_words(claimed: &Claimed) -> String {
         ("top-p", claimed.top_p.map(|p| p.to_string())),
         ("min-p", claimed.min_p.map(|p| p.to_string())),
         ("draft top-k", claimed.draft_top_k.map(|k| k.to_string())),
+        ("draft top-p", claimed.draft_top_p.map(|p| p.to_string())),
+        ("draft min-p", claimed.draft_min_p.map(|p| p.to_string())),
     ] {
         if let Some(value) = value {
             let _ = write!(words, ", {name} {value}");

@@ -2,6 +2,7 @@
 
 use super::beside::{Cause, CountsReport, Surprise};
 use super::evidence::book::Part;
+use super::evidence::rows::orders_of;
 use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,12 @@ pub struct Claimed {
     /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_top_k: Option<usize>,
+    /// Of these, to the fewest likeliest that hold this much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_p: Option<f64>,
+    /// Of these, to those of at least this share of the largest probability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_min_p: Option<f64>,
     /// The draft's row is masked by the log's `allowed`, as the target's is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draft_mask: bool,
@@ -64,6 +71,66 @@ impl Claimed {
 
     pub(crate) fn cuts(&self) -> bool {
         self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
+    }
+
+    /// Returns what is claimed of the draft's row by itself; nothing where it is whole.
+    pub(crate) fn of_draft(&self) -> Option<Self> {
+        let own = Self {
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p,
+            min_p: self.draft_min_p,
+            cut_order: self.cut_order,
+            ..Self::at(self.draft_temperature)
+        };
+        let same = Self {
+            temperature: self.draft_temperature,
+            ..self.clone()
+        };
+        match own.cuts() {
+            true => Some(own),
+            false => (self.draft_cut && self.cuts()).then_some(same),
+        }
+    }
+
+    /// The claims that explain as much where nobody said in which order rows are cut, or that the draft's
+    /// is cut too, and what to say of each.
+    pub(crate) fn unsaid(&self) -> Vec<(Self, String)> {
+        let orders = match self.cut_order {
+            Some(_) => Vec::new(),
+            None => orders_of(self),
+        };
+        let order_of = |claimed: &Self| claimed.cut_order.unwrap_or_default();
+        let orders = orders.into_iter().map(|claimed| {
+            let order = order_of(&claimed);
+            let words = format!(
+                "nothing says in which order the row is cut, and the usual one is refuted: this is the \
+                 verdict for the order {order}. Say --cut-order {order}, or write sampling.cut_order into \
+                 the log"
+            );
+            (claimed, words)
+        });
+        let mut all: Vec<(Self, String)> = orders.collect();
+        if self.cuts() && self.of_draft().is_none() {
+            let claims = std::iter::once(self).chain(all.iter().map(|(claimed, _)| claimed));
+            let cut = claims.map(|claimed| {
+                let order = match claimed.cut_order == self.cut_order {
+                    true => String::new(),
+                    false => format!(" --cut-order {}", order_of(claimed)),
+                };
+                let words = format!(
+                    "nothing says that the draft's row is cut too, and a whole one is refuted: this is the \
+                     verdict for a draft that is cut as the target is. Say --draft-cut{order}"
+                );
+                let claimed = Self {
+                    draft_cut: true,
+                    ..claimed.clone()
+                };
+                (claimed, words)
+            });
+            let cut: Vec<_> = cut.collect();
+            all.extend(cut);
+        }
+        all
     }
 }
 

@@ -883,13 +883,19 @@ fn wrong_in_one_way(how: &str, rows: usize) -> Log {
         if output.len() % (rows / texts) == 0 {
             late.clear();
         }
-        let [mut p, q] = [row, q].map(|row| softmax(row, 1.0));
+        let [mut p, mut q] = [row, q].map(|row| softmax(row, 1.0));
         let largest = p[best(&p)];
         let size = |what: &str| how.strip_prefix(what).map(|size| size.parse().unwrap());
         if let Some(banned) = size("banned ") {
             p = kept(&p, &|token| token as f64 != banned);
         } else if let Some(size) = size("min-p ") {
             p = kept(&p, &|token| p[token] >= size * largest);
+        } else if let Some(size) = size("both at min-p ") {
+            let most = q[best(&q)];
+            p = kept(&p, &|token| p[token] >= size * largest);
+            q = kept(&q, &|token| q[token] >= size * most);
+            let sum: f64 = q.iter().sum();
+            q.iter_mut().for_each(|x| *x /= sum);
         } else if let Some(size) = size("top-k ") {
             let above = |token: usize| p.iter().filter(|x| **x > p[token]).count() as f64;
             p = kept(&p, &|token| above(token) < size);
@@ -985,6 +991,41 @@ fn sizes_are_those_of_what_is_wrong() {
     assert_eq!(zero.conclusion, Conclusion::NotTheRule);
     assert_eq!(hard_check(&zero, "draft-zero").unwrap().violations, 1);
     assert!(zero.cause.is_none(), "{:?}", zero.cause);
+}
+
+/// Where rows are cut and nobody says whether the draft's are, both are tried, and the report says which it took.
+#[test]
+fn a_draft_that_is_cut_as_the_target_is_needs_no_word() {
+    let report = |how: &str, claim: &dyn Fn(&mut Claimed)| {
+        let mut settings = Settings::new(Rule::TOKEN);
+        let mut claimed = Claimed {
+            min_p: Some(0.2),
+            ..Claimed::at(1.0)
+        };
+        claim(&mut claimed);
+        settings.claimed = Some(claimed);
+        audited(&wrong_in_one_way(how, 3000), &settings)
+    };
+    let cut = |report: &AuditReport| report.claimed.as_ref().unwrap().draft_cut;
+    let found = report("both at min-p 0.2", &|_| {});
+    assert!(found.conclusion.stands() && cut(&found));
+    assert!(
+        is_said(&found.notes, "Say --draft-cut"),
+        "{:?}",
+        found.notes
+    );
+    let said = report("both at min-p 0.2", &|claimed| {
+        claimed.draft_min_p = Some(0.2)
+    });
+    assert!(said.conclusion.stands() && !cut(&said));
+    assert!(!is_said(&said.notes, "--draft-cut"));
+    // A draft that is whole is one, and a wrong size of its own cut is no other.
+    let whole = report("min-p 0.2", &|_| {});
+    assert!(whole.conclusion.stands() && !cut(&whole));
+    let wrong = report("both at min-p 0.2", &|claimed| {
+        claimed.draft_min_p = Some(0.05)
+    });
+    assert!(!wrong.conclusion.stands() && !cut(&wrong));
 }
 
 /// Rounds of one drafted token of a target that draws with the numbers that drew the draft.

@@ -300,19 +300,8 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     pair.tied = false;
     if claimed.cuts() {
         pair.tied = cut(&mut pair.p, claimed, pair.rest)?;
-        if claimed.draft_cut {
-            let own = Claimed {
-                temperature: claimed.draft_temperature,
-                ..claimed.clone()
-            };
-            pair.tied |= cut(&mut pair.q, &own, pair.rest)?;
-        }
     }
-    if claimed.draft_top_k.is_some() {
-        let own = Claimed {
-            top_k: claimed.draft_top_k,
-            ..Claimed::at(claimed.draft_temperature)
-        };
+    if let Some(own) = claimed.of_draft() {
         pair.tied |= cut(&mut pair.q, &own, pair.rest)?;
     }
     let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);

@@ -670,7 +670,7 @@ impl Law {
                 "nothing is lost: log the draft's row as it is masked or cut, or say --draft-mask or how it is cut"
             }
             Self::OtherDraft(_) => {
-                "nothing is lost: log the q that drafted, or pass --draft-temperature or --draft-top-k"
+                "nothing is lost: log the q that drafted, or pass --draft-temperature, --draft-cut, --draft-top-k, --draft-top-p or --draft-min-p"
             }
             Self::Tested(_) => "test drafts with the q that they were drawn from",
             Self::DrawForEach => {

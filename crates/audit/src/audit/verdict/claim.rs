@@ -45,7 +45,12 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
             return Err(refused(format!("{name} is 0; it is at least 1")));
         }
     }
-    for (name, share) in [("top-p", claimed.top_p), ("min-p", claimed.min_p)] {
+    for (name, share) in [
+        ("top-p", claimed.top_p),
+        ("min-p", claimed.min_p),
+        ("draft top-p", claimed.draft_top_p),
+        ("draft min-p", claimed.draft_min_p),
+    ] {
         if let Some(share) = share
             && !(share > 0.0 && share <= 1.0)
         {
@@ -125,6 +130,7 @@ mod tests {
         let draft_top_k: Change = |claimed, _| claimed.draft_top_k = Some(0);
         let top_p: Change = |claimed, share| claimed.top_p = Some(share);
         let min_p: Change = |claimed, share| claimed.min_p = Some(share);
+        let draft_min_p: Change = |claimed, share| claimed.draft_min_p = Some(share);
         for (change, value, words) in [
             (temperature, 0.0, "the temperature is 0: a greedy engine"),
             (of_draft, 0.0, "the draft temperature is 0: a greedy"),
@@ -142,6 +148,7 @@ mod tests {
             (min_p, 0.0, "min-p is 0; it is above 0 and at most 1"),
             (min_p, 1.0000001, "min-p is 1.0000001; it is"),
             (min_p, f64::NAN, "min-p is NaN; it is above 0"),
+            (draft_min_p, 2.0, "draft min-p is 2; it is above 0"),
         ] {
             let message = with(&|claimed| change(claimed, value)).unwrap_err();
             let is_named = message.contains(words) && message.contains("made.safetensors");

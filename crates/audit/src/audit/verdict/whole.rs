@@ -3,7 +3,6 @@
 use crate::audit::AuditError;
 use crate::audit::beside::Cause;
 use crate::audit::data::{AuditReport, Conclusion, HardCheck, Settings};
-use crate::audit::evidence::rows::orders_of;
 use crate::audit::evidence::steps::Check;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
@@ -60,12 +59,11 @@ pub fn audit_read(
     }
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let first = audited(&opened, settings, read, command, progress)?;
-    if first.conclusion.stands() || opened.claimed.cut_order.is_some() {
+    if first.conclusion.stands() {
         return Ok(first);
     }
-    // Nobody said in which order: one that explains the tokens is as good as the usual one.
-    for claimed in orders_of(&opened.claimed) {
-        let order = claimed.cut_order;
+    // What nobody said and explains the tokens is as good as what is usual.
+    for (claimed, words) in opened.claimed.unsaid() {
         let other = Settings {
             claimed: Some(claimed),
             ..settings.clone()
@@ -73,16 +71,7 @@ pub fn audit_read(
         let opened = Opened::new(log, &other, settings.rule, None)?;
         let mut found = audited(&opened, &other, None, command, &|_| {})?;
         if found.conclusion.stands() {
-            if let Some(order) = order {
-                found.notes.insert(
-                    0,
-                    format!(
-                        "nothing says in which order the row is cut, and the usual one is refuted: \
-                         this is the verdict for the order {order}. Say --cut-order {order}, or write \
-                         sampling.cut_order into the log"
-                    ),
-                );
-            }
+            found.notes.insert(0, words);
             return Ok(found);
         }
     }
