@@ -2,7 +2,6 @@
 
 use super::beside::{Cause, CountsReport, Surprise};
 use super::evidence::book::Part;
-use super::evidence::rows::orders_of;
 use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
@@ -90,47 +89,6 @@ impl Claimed {
             true => Some(own),
             false => (self.draft_cut && self.cuts()).then_some(same),
         }
-    }
-
-    /// The claims that explain as much where nobody said in which order rows are cut, or that the draft's
-    /// is cut too, and what to say of each.
-    pub(crate) fn unsaid(&self) -> Vec<(Self, String)> {
-        let orders = match self.cut_order {
-            Some(_) => Vec::new(),
-            None => orders_of(self),
-        };
-        let order_of = |claimed: &Self| claimed.cut_order.unwrap_or_default();
-        let orders = orders.into_iter().map(|claimed| {
-            let order = order_of(&claimed);
-            let words = format!(
-                "nothing says in which order the row is cut, and the usual one is refuted: this is the \
-                 verdict for the order {order}. Say --cut-order {order}, or write sampling.cut_order into \
-                 the log"
-            );
-            (claimed, words)
-        });
-        let mut all: Vec<(Self, String)> = orders.collect();
-        if self.cuts() && self.of_draft().is_none() {
-            let claims = std::iter::once(self).chain(all.iter().map(|(claimed, _)| claimed));
-            let cut = claims.map(|claimed| {
-                let order = match claimed.cut_order == self.cut_order {
-                    true => String::new(),
-                    false => format!(" --cut-order {}", order_of(claimed)),
-                };
-                let words = format!(
-                    "nothing says that the draft's row is cut too, and a whole one is refuted: this is the \
-                     verdict for a draft that is cut as the target is. Say --draft-cut{order}"
-                );
-                let claimed = Self {
-                    draft_cut: true,
-                    ..claimed.clone()
-                };
-                (claimed, words)
-            });
-            let cut: Vec<_> = cut.collect();
-            all.extend(cut);
-        }
-        all
     }
 }
 

@@ -16,6 +16,7 @@ use specgap_sampling::{Cuts, Lists, Model};
 use specgap_statistics::{Clustered, Estimate};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -60,6 +61,38 @@ impl Text {
     pub(super) fn tokens(&self) -> usize {
         let away = self.pieces.iter().map(|piece| piece.tokens);
         self.places.len() + away.sum::<usize>()
+    }
+
+    /// Takes its positions out of memory.
+    fn put_away(&mut self, spill: &Spill) -> io::Result<()> {
+        self.pieces.push(spill.put(&self.places, &self.numbers)?);
+        (self.places, self.ratios, self.numbers) = Default::default();
+        Ok(())
+    }
+
+    /// It with all of its positions. Of a text that cannot be read there are none, and
+    /// [`Spill::check`] tells.
+    fn whole(&self, spill: &Spill) -> Cow<'_, Self> {
+        if self.pieces.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let (mut places, mut numbers) = (Vec::with_capacity(self.tokens()), Vec::new());
+        let mut pieces = self.pieces.iter();
+        let read = pieces.try_for_each(|piece| spill.get(piece, &mut places, &mut numbers));
+        match spill.done(read) {
+            Some(()) => {
+                places.extend_from_slice(&self.places);
+                numbers.extend_from_slice(&self.numbers);
+            }
+            None => (places, numbers) = Default::default(),
+        }
+        Cow::Owned(Self {
+            ratios: places.iter().map(|place| place.ratio).collect(),
+            places,
+            numbers,
+            pieces: Vec::new(),
+            ..self.clone()
+        })
     }
 
     /// All positions that rounds may meet, at every depth.
@@ -443,7 +476,7 @@ impl Texts {
 
     /// A text with all of its positions.
     pub(super) fn whole<'a>(&self, text: &'a Text) -> Cow<'a, Text> {
-        self.spill.whole(text)
+        text.whole(&self.spill)
     }
 
     /// Refuses what was made of numbers that could not be written, or read again.
@@ -624,7 +657,7 @@ impl Texts {
     /// Takes all texts out of memory.
     fn put_away(&mut self) -> Result<(), ReplayError> {
         let mut held = (self.texts.iter_mut()).filter(|text| !text.places.is_empty());
-        Ok(held.try_for_each(|text| self.spill.take(text))?)
+        Ok(held.try_for_each(|text| text.put_away(&self.spill))?)
     }
 
     /// Puts a position of a log, by its number there, behind the others of its text.

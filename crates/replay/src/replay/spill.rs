@@ -1,8 +1,6 @@
 //! Texts that are too many for memory: in a file without a name, which is gone when they are.
 
 use super::position::{Rest, TextPosition};
-use super::read::Text;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -93,12 +91,12 @@ impl Spill {
         locked(&self.failed).take().map_or(Ok(()), Err)
     }
 
-    /// Takes the positions of a text out of memory.
-    pub(super) fn take(&self, text: &mut Text) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(64 * text.places.len());
+    /// Writes positions of a text, with the places of their rows.
+    pub(super) fn put(&self, places: &[TextPosition], numbers: &[usize]) -> io::Result<Piece> {
+        let mut bytes = Vec::with_capacity(64 * places.len());
         let mut before = [0u64; NUMBERS];
-        for (place, &number) in text.places.iter().zip(&text.numbers) {
-            let here = numbers(place, number);
+        for (place, &number) in places.iter().zip(numbers) {
+            let here = numbers_of(place, number);
             before[NUMBERS - 1] = before[NUMBERS - 1].wrapping_add(1);
             let predicted = |at: usize| match BY[at] {
                 by if by == at => before[at],
@@ -116,42 +114,19 @@ impl Spill {
             bytes[begin..][..4].copy_from_slice(&mask.to_le_bytes());
             before = here;
         }
-        text.pieces.push(Piece {
+        Ok(Piece {
             at: self.write(&bytes)?,
-            tokens: text.places.len(),
-        });
-        (text.places, text.ratios, text.numbers) = Default::default();
-        Ok(())
+            tokens: places.len(),
+        })
     }
 
-    /// A text with all of its positions. Of one that cannot be read there are none, and
-    /// [`Spill::check`] tells.
-    pub(super) fn whole<'a>(&self, text: &'a Text) -> Cow<'a, Text> {
-        if text.pieces.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut whole = Text {
-            pieces: Vec::new(),
-            places: Vec::with_capacity(text.tokens()),
-            numbers: Vec::with_capacity(text.tokens()),
-            ..text.clone()
-        };
-        for piece in &text.pieces {
-            if self.done(self.put_back(piece, &mut whole)).is_none() {
-                return Cow::Owned(Text {
-                    places: Vec::new(),
-                    numbers: Vec::new(),
-                    ..whole
-                });
-            }
-        }
-        whole.places.extend_from_slice(&text.places);
-        whole.numbers.extend_from_slice(&text.numbers);
-        whole.ratios = whole.places.iter().map(|place| place.ratio).collect();
-        Cow::Owned(whole)
-    }
-
-    fn put_back(&self, piece: &Piece, text: &mut Text) -> io::Result<()> {
+    /// Reads them behind others.
+    pub(super) fn get(
+        &self,
+        piece: &Piece,
+        places: &mut Vec<TextPosition>,
+        numbers: &mut Vec<usize>,
+    ) -> io::Result<()> {
         let bytes = self.read(piece.at)?;
         let mut rest = &bytes[..];
         let mut here = [0u64; NUMBERS];
@@ -169,8 +144,8 @@ impl Spill {
                 here[at] = here[BY[at]];
                 follow &= follow - 1;
             }
-            text.places.push(place(&here));
-            text.numbers.push(here[NUMBERS - 1] as usize);
+            places.push(place(&here));
+            numbers.push(here[NUMBERS - 1] as usize);
         }
         Ok(())
     }
@@ -184,7 +159,7 @@ pub(super) fn first<'a, const N: usize>(rest: &mut &'a [u8]) -> io::Result<&'a [
 }
 
 /// The numbers of a position: bounds behind what they bound, and an overlap behind the exact one.
-fn numbers(place: &TextPosition, number: usize) -> [u64; NUMBERS] {
+fn numbers_of(place: &TextPosition, number: usize) -> [u64; NUMBERS] {
     let may = |x: Option<f64>| x.map_or(NOTHING, f64::to_bits);
     let [low, high] = place.ratio_bounds;
     let [least, most] = place.draft_bounds;
@@ -258,7 +233,7 @@ mod tests {
 
     /// Whatever positions are, in however many pieces they are written, they come back to the bit.
     #[test]
-    fn texts_come_back_as_they_were() {
+    fn positions_come_back_as_they_were() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut number = || match rng.random_range(0..4) {
             0 => NOTHING,
@@ -266,43 +241,35 @@ mod tests {
             2 => rng.random_range(0..2),
             _ => rng.random_range(0..1000),
         };
-        let mut texts = vec![Text::default(); 3];
         let spill = Spill::default();
-        let mut kept = texts.clone();
-        for round in 0..40 {
-            for (at, (text, kept)) in texts.iter_mut().zip(&mut kept).enumerate() {
-                for _ in 0..round % (at + 2) {
-                    let mut numbers: [u64; NUMBERS] = std::array::from_fn(|_| number());
-                    numbers[22] = number() % 5;
-                    let place = place(&numbers);
-                    for text in [&mut *text, &mut *kept] {
-                        text.places.push(place);
-                        text.ratios.push(place.ratio);
-                        text.numbers.push(numbers[22] as usize);
-                    }
-                }
-                if round % 3 == at {
-                    spill.take(text).unwrap();
-                }
-            }
+        let mut written = Vec::new();
+        for count in 0..40 {
+            let made = (0..count % 7).map(|_| {
+                let numbers: [u64; NUMBERS] = std::array::from_fn(|_| number());
+                (place(&numbers), number() as usize)
+            });
+            let (places, numbers): (Vec<TextPosition>, Vec<usize>) = made.unzip();
+            written.push((spill.put(&places, &numbers).unwrap(), places, numbers));
         }
-        let bits = |text: &Text| -> Vec<[u64; NUMBERS]> {
-            let each = text.places.iter().zip(&text.numbers);
-            each.map(|(place, &at)| numbers(place, at)).collect()
+        let bits = |places: &[TextPosition], numbers: &[usize]| -> Vec<[u64; NUMBERS]> {
+            let each = places.iter().zip(numbers);
+            each.map(|(place, &at)| numbers_of(place, at)).collect()
         };
-        for (text, kept) in texts.iter().zip(&kept) {
-            assert!(text.pieces.len() > 10 && text.tokens() == kept.places.len());
-            let whole = spill.whole(text);
-            assert_eq!(bits(&whole), bits(kept));
-            let ratios = |text: &Text| text.ratios.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(ratios(&whole), ratios(kept));
+        let (mut places, mut numbers) = (Vec::new(), Vec::new());
+        let (mut all_places, mut all_numbers) = (Vec::new(), Vec::new());
+        for (piece, own, at) in written.iter().rev() {
+            assert_eq!(piece.tokens, own.len());
+            spill.get(piece, &mut places, &mut numbers).unwrap();
+            all_places.extend_from_slice(own);
+            all_numbers.extend_from_slice(at);
         }
-        spill.check().unwrap();
+        assert!(all_places.len() > 100);
+        assert_eq!(bits(&places, &numbers), bits(&all_places, &all_numbers));
         // A file that was cut is told of.
         let file = locked(&spill.file);
         file.as_ref().unwrap().0.set_len(10).unwrap();
         drop(file);
-        assert!(spill.whole(&texts[0]).places.is_empty());
-        assert!(spill.check().is_err() && spill.check().is_ok());
+        let read = spill.get(&written[39].0, &mut places, &mut numbers);
+        assert!(spill.done(read).is_none() && spill.check().is_err() && spill.check().is_ok());
     }
 }

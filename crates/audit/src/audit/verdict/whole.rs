@@ -10,6 +10,7 @@ use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::{Families, HOTTEST, Law, Shared, is_size, short};
 use crate::audit::verdict::checks::lost;
+use crate::audit::verdict::claim::unsaid;
 use crate::audit::verdict::conclude::{Candidate, NAMED, NEAR, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::notes;
@@ -63,7 +64,7 @@ pub fn audit_read(
         return Ok(first);
     }
     // What nobody said and explains the tokens is as good as what is usual.
-    for (claimed, words) in opened.claimed.unsaid() {
+    for (claimed, words) in unsaid(&opened.claimed) {
         let other = Settings {
             claimed: Some(claimed),
             ..settings.clone()
