@@ -1,6 +1,7 @@
 //! What an audit took for granted, in words.
 
-use crate::audit::data::RequestsReport;
+use crate::audit::data::{Claimed, RequestsReport};
+use crate::audit::evidence::rows::orders_of;
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::opened::Opened;
 
@@ -81,6 +82,47 @@ pub(crate) fn notes(opened: &Opened<'_>) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// The claims that explain as much where nobody said in which order rows are cut, or that the draft's
+/// is cut too, and what to say of each.
+pub(super) fn unsaid(said: &Claimed) -> Vec<(Claimed, String)> {
+    let orders = match said.cut_order {
+        Some(_) => Vec::new(),
+        None => orders_of(said),
+    };
+    let order_of = |claimed: &Claimed| claimed.cut_order.unwrap_or_default();
+    let orders = orders.into_iter().map(|claimed| {
+        let order = order_of(&claimed);
+        let words = format!(
+            "nothing says in which order the row is cut, and the usual one is refuted: this is the \
+             verdict for the order {order}. Say --cut-order {order}, or write sampling.cut_order into \
+             the log"
+        );
+        (claimed, words)
+    });
+    let mut all: Vec<(Claimed, String)> = orders.collect();
+    if said.cuts() && said.of_draft().is_none() {
+        let claims = std::iter::once(said).chain(all.iter().map(|(claimed, _)| claimed));
+        let cut = claims.map(|claimed| {
+            let order = match claimed.cut_order == said.cut_order {
+                true => String::new(),
+                false => format!(" --cut-order {}", order_of(claimed)),
+            };
+            let words = format!(
+                "nothing says that the draft's row is cut too, and a whole one is refuted: this is the \
+                 verdict for a draft that is cut as the target is. Say --draft-cut{order}"
+            );
+            let claimed = Claimed {
+                draft_cut: true,
+                ..claimed.clone()
+            };
+            (claimed, words)
+        });
+        let cut: Vec<_> = cut.collect();
+        all.extend(cut);
+    }
+    all
 }
 
 #[cfg(test)]
