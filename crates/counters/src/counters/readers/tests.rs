@@ -452,7 +452,7 @@ fn every_tool_that_counts() {
     let sums = r#"{"stats": {"verify_lengths": [6], "accept_lengths": [4], "num_accepted_draft_tokens": 4}}"#;
     let tokens = r#"{"meta_info": {"spec_verify_ct": 43}}"#;
     let means = [
-        iterations.replacen("{\"numD", "{\"acceptanceLength\": -3, \"numD", 1),
+        iterations.replacen("{\"numD", "{\"acceptanceLength\": 1.5, \"numD", 1),
         meta.replace("2.465", "0"),
         openai.replace(
             "{\"spec_verify_ct",
@@ -477,7 +477,7 @@ fn every_tool_that_counts() {
         (tokens, "completion_tokens: is missing"),
         (
             &means[0],
-            "acceptanceLength: is -3, and 1 + accepted / rounds comes to 2.75; give both",
+            "acceptanceLength: is 1.5, and 1 + accepted / rounds comes to 2.75; give both",
         ),
         (
             &means[1],
