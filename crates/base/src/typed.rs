@@ -66,9 +66,9 @@ pub type InJson<T> = Result<(T, Result<(), serde_json::Error>), Refused<serde_js
 
 /// Reads JSON in which no key stands twice in one object, and whether nothing follows it.
 pub fn json<T: DeserializeOwned>(text: &str) -> InJson<T> {
-    let found = last_of_keys(text)?;
-    last_of_keys::<Once>(text)?;
-    Ok(found)
+    let (value, _) = last_of_keys(text)?;
+    let (Once, rest) = last_of_keys(text)?;
+    Ok((value, rest))
 }
 
 /// Reads JSON, and whether nothing follows it. Of a key that stands twice in a map the last is read.
