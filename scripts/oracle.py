@@ -278,8 +278,8 @@ class Part:
                         nucleus.append(x)
                         held += q[x]
                 q = kept(q, nucleus)
-            gone = set(data.get("avoid", [])) | set(by_rank(q)[: data.get("avoid_top", 0)])
-            self.q = kept(q, [x for x in range(vocab) if x not in gone])
+            q = kept(q, set(range(vocab)) - set(data.get("avoid", [])))
+            self.q = kept(q, set(range(vocab)) - set(by_rank(q)[: data.get("avoid_top", 0)]))
 
 
 def kept(q, tokens):

@@ -67,7 +67,6 @@ fn problem() -> Schema {
         let rates = &mut tables["ExpectedTable"]["properties"]["acceptance_rate"];
         rates["propertyNames"] = json!({"enum": verifiers});
     }
-    schema.insert("required".to_owned(), json!(["schema", "name"]));
     schema.insert(
         "oneOf".to_owned(),
         json!([

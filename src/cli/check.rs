@@ -121,6 +121,9 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         (read_problems(&args.problems)?, None)
     };
 
+    if args.baseline.is_some() || args.write_baseline.is_some() {
+        refuse_one_name(&problems)?;
+    }
     let own = |name: &str| name == "junit.xml" || is_of_a_page(name);
     (Touched::reading(problems.iter().map(|(path, _, _)| path)))
         .and_reading(&args.baseline)
@@ -190,6 +193,22 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     }
     print_report(&data, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::of(run.is_ok()))
+}
+
+/// Refuses two problems of one name, of which a baseline could hold one only.
+fn refuse_one_name(problems: &[(PathBuf, bool, AnyProblem)]) -> Result<(), CliError> {
+    let mut files = BTreeMap::new();
+    for (path, _, problem) in problems {
+        if let Some(other) = files.insert(problem.name(), path) {
+            let message = format!(
+                "name: is {:?}, as in {}; a baseline holds one problem a name: name one of the two otherwise",
+                problem.name(),
+                other.display()
+            );
+            return Err(CliError::input(path, message));
+        }
+    }
+    Ok(())
 }
 
 /// Tells whether this version's ledger has a claim of that name.

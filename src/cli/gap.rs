@@ -331,6 +331,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         summarise(&logs, pooled, &asked, args.part(), table.as_mut(), common)?;
     if let Some(table) = table {
         table.finish()?;
+        if asked.settings.redraws() && common.host.is_none() {
+            let words = "--positions: its rows are of the draft's row as it is; the report alone has what is \
+                accepted with the draft at another temperature or cut";
+            colour::note(words);
+        }
     }
     if let (Some(file), Some(path), [summary]) =
         (&mut partial, &args.results.partial, &summaries[..])

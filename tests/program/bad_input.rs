@@ -112,6 +112,14 @@ fn refused_schemes_name_what_they_need() {
     for (tail, wanted) in cases(SCHEMES) {
         refuse("bad.toml", &format!("{head}{tail}"), &wanted);
     }
+    // Of a law that takes two drafts alone, fewer of them are no cure.
+    let one =
+        "schema = 1\nname = \"p\"\ntarget = [1]\ndrafts = 2\n[draft]\nscheme = \"hub\"\nq = [1]";
+    refuse(
+        "bad.toml",
+        one,
+        &["scheme hub", "it needs 2 tokens at least"],
+    );
 }
 
 const COMPOSITIONS: &str = r#"
@@ -129,6 +137,7 @@ const COMPOSITIONS: &str = r#"
     { law = "with-replacement", drafts = 2, q = [0.5, 0.5] } -> entries of draft.law.q is 2 | must be 3
     { law = "with-replacement", drafts = 2, top_p = 1.5 } -> draft.law.top_p is 3/2 | (0, 1]
     { law = "with-replacement", drafts = 2, avoid = [0, 1, 2] } -> draft.law | avoid_top | empty
+    { law = "with-replacement", drafts = 2, avoid = [0], avoid_top = 2 } -> draft.law | avoid_top | empty
     { law = "with-replacement", drafts = 1 } -> drafts is 2 | must be 1, | draft.law
     { law = "poisson", chances = [0.5, 0.5] } -> entries of draft.law.chances is 2
     { law = "poisson", chances = [0.5, 1.5, 0] } -> draft.law | chances[1] is 3/2 | [0, 1]
@@ -275,6 +284,25 @@ fn json_is_refused_like_toml() {
             &["target[0]: ", word, "JSON has no such number", "finite"],
         );
     }
+    // No key stands twice, in maps either, of which serde would keep the last.
+    let twice = r#"
+        "drafts":2, -> "drafts":2,"drafts":2, -> duplicate field `drafts`
+        "draft": -> "expected":{"acceptance_rate":{"rrs":"1/9","rrs":"1"}},"draft": -> expected.acceptance_rate: key "rrs" is there twice
+        "draft": -> "rule":{"name":"r","outputs":{"0 0":[0,1],"0 0":[1,0]}},"draft": -> rule.outputs: key "0 0" is there twice
+    "#;
+    for (change, words) in cases(twice) {
+        let (to, words) = (words[0].split_once(" -> ")).unwrap();
+        refuse("bad.json", &valid.replace(&*change, to), &[words]);
+    }
+    let rows = r#"{"":["1/2","1/2"],"":["1","0"]}"#;
+    let blocks = format!(
+        r#"{{"schema":1,"name":"b","drafts":1,"block":{{"vocab":2,"length":1,"target":{rows},"draft":{rows}}}}}"#
+    );
+    refuse(
+        "bad.json",
+        &blocks,
+        &["block.target: key \"\" is there twice"],
+    );
     // A byte order mark is no part of the text.
     refuse("bad.json", "\u{feff}{", &["EOF"]);
     let folder = tempfile::tempdir().unwrap();

@@ -151,6 +151,22 @@ fn bad_arguments_are_refused_before_anything_runs() {
     ] {
         check(&arguments).refused(&[arguments[1]]);
     }
+    // A baseline holds one problem a name.
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir(path("two")).unwrap();
+    for name in ["two/a.toml", "two/b.toml"] {
+        std::fs::copy("problems/spectr/bernoulli-quarter-half-n2.toml", path(name)).unwrap();
+    }
+    let (before, now, two) = (path("before.json"), path("now.json"), path("two"));
+    std::fs::write(&before, baseline_text()).unwrap();
+    let all = ["--claims", "none", "--problems", &two];
+    for option in [["--write-baseline", &now], ["--baseline", &before]] {
+        let words = ["b.toml: name: is ", "a.toml", "one problem a name"];
+        check(&[&all[..], &option].concat()).refused(&words);
+    }
+    assert!(!Path::new(&now).exists());
+    check(&all).ok();
 }
 
 /// Some claims, or none; a baseline is not asked for what is left out.

@@ -5,8 +5,8 @@ use crate::made_log::{rows, write, write_drawn};
 use crate::run::{ROOT, Run, cases, specgap};
 use crate::says::Says;
 use serde_json::Value;
-use specgap::gap::GapReport;
-use specgap::log::KeptTokens;
+use specgap::gap::{GapReport, Settings, measure};
+use specgap::log::{Dtype, HeldTensor, KeptTokens, Log, Metadata};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -396,6 +396,24 @@ fn papers_get_pictures_and_tables_of_their_own() {
     refused(path, "log --drafts 4-2", &["--drafts", "a range ascends"]);
     refused(
         path,
+        "log --drafts 2 --laws stratified --verifiers rrs",
+        &[
+            "rrs: with stratified drafts, its rate is not computed",
+            "--laws with-replacement",
+        ],
+    );
+    // The table has the draft's own rows alone, and says so.
+    let run = gap(
+        path,
+        &format!("log {QUICK} --draft-top-k 1 --positions p.csv -q"),
+    )
+    .ok();
+    run.err
+        .says("note: --positions: its rows are of the draft's row as it is");
+    let run = gap(path, &format!("log {QUICK} --positions p.csv -q")).ok();
+    assert!(!run.err.contains("--positions"), "{}", run.err);
+    refused(
+        path,
         &format!("log {QUICK} --cost-ratio -1"),
         &["--cost-ratio", "0 or more"],
     );
@@ -583,6 +601,35 @@ fn a_report_is_its_own_baseline_until_a_number_leaves() {
         &format!("{against} --within -1 --out x"),
         &["--within", "1e-9"],
     );
+    // So are the draft's other rows.
+    let redrafted = format!("{line} --draft-temperature 0.5 --draft-top-k 3");
+    gap(path, &format!("{redrafted} --out first")).ok();
+    let own = "--baseline first/report.json --within 1e-9";
+    gap(path, &format!("{redrafted} {own}")).ok();
+    for other in [line.clone(), redrafted.replace("k 3", "k 2")] {
+        let run = gap(path, &format!("{other} {own}"));
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        for number in ["overlap at", "alpha* of", "acceptance of rrs,"] {
+            let missing = format!("regression: {number}");
+            let of_draft = |line: &str| {
+                line.starts_with(&missing) && line.contains("the draft at T = 0.5 --top-k 3")
+            };
+            assert!(run.err.lines().any(of_draft), "{number}: {}", run.err);
+        }
+    }
+    let json = std::fs::read_to_string(path.join("first/report.json")).unwrap();
+    let mut document: Value = serde_json::from_str(&json).unwrap();
+    let rate = &mut document["redrafted"][0]["cells"][0]["verifiers"][0]["acceptance"]["mean"];
+    *rate = (rate.as_f64().unwrap() + 1e-6).into();
+    std::fs::write(path.join("first/report.json"), document.to_string()).unwrap();
+    let run = gap(path, &format!("{redrafted} {own}"));
+    assert_eq!(
+        (run.code, run.err.lines().count()),
+        (Some(1), 1),
+        "{}",
+        run.err
+    );
+    gap(path, &format!("{line} --out first")).ok();
     // A number that is asked for no more is missing.
     let other = "log --drafts 1 --temperature 1.0 -q --baseline first/report.json";
     let run = gap(path, other);
@@ -1281,6 +1328,30 @@ fn reports_have_the_digests_of_their_files_and_no_seed_that_nobody_said() {
 /// page of all say the command that makes them again.
 #[test]
 fn depths_are_compared() {
+    // Two texts of one token.
+    let held = |name: &str, dtype, shape: &[usize], entries: &[[u8; 4]]| {
+        HeldTensor::new(name, dtype, shape, entries.concat())
+    };
+    let logits = |name: &str, shape: &[usize]| {
+        held(
+            name,
+            Dtype::F32,
+            shape,
+            &vec![[0; 4]; shape.iter().product()],
+        )
+    };
+    let one = 1i32.to_le_bytes();
+    let tensors = vec![
+        logits("target_logits", &[2, 2]),
+        logits("draft_logits", &[2, 2, 2]),
+        held("prompt_id", Dtype::I32, &[2], &[[0; 4], one]),
+        held("position", Dtype::I32, &[2], &[[0; 4]; 2]),
+    ];
+    let log = Log::held("short".as_ref(), Metadata::default(), tensors, None).unwrap();
+    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    let refused_one = measure(&[log.at_depth(2).unwrap()], &settings, "", &|_| ());
+    let words = "no text with such rows is 2 tokens long";
+    refused_one.unwrap_err().to_string().says(words);
     let folder = tempfile::tempdir().unwrap();
     let log = concat!(
         env!("CARGO_MANIFEST_DIR"),

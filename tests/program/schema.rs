@@ -116,7 +116,9 @@ fn problem_files_keep_to_their_schema() {
     let good = json!({"schema": 1, "name": "a", "target": [0.5, "1/2"], "drafts": 1,
         "draft": {"scheme": "with-replacement", "q": [1, 0]}});
     keeps(&validator, "good", &good);
-    let broken: [fn(&mut Value); 5] = [
+    let broken: [fn(&mut Value); 7] = [
+        |file| file["rule"] = json!({"outputs": {"0": [1, 0]}}),
+        |file| file["draft"] = json!({"scheme": "composed", "law": {"drafts": 1}}),
         |file| file["targets"] = json!([1]),
         |file| file["draft"]["scheme"] = json!("with-replacements"),
         |file| file["target"][0] = json!(true),

@@ -115,6 +115,20 @@ fn a_wrong_expectation_is_a_disagreement() {
     let Run { code, out, .. } = verify(&[file(&wrong).path().to_str().unwrap()]);
     assert_eq!(code, Some(1));
     out.says("EXPECTATION FAILS: expected.optimal_acceptance_rate is 3/4");
+    // Rules by their older names are compared too, and each is given once.
+    let rate = |name: &str| format!("acceptance_rate.{name} = \"1/100\"\n");
+    let old = format!("{COIN}[expected]\ntolerance = 0\n{}", rate("naive"));
+    let Run { code, out, .. } = verify(&[file(&old).path().to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    out.says("exact-match: EXPECTATION FAILS: expected.acceptance_rate.exact-match is 1/100");
+    for other in ["strict", "target-only", "exact-match"] {
+        let twice = file(&(old.clone() + &rate(other)));
+        let words = [
+            "expected.acceptance_rate.",
+            "is given twice, as exact-match",
+        ];
+        verify(&[twice.path().to_str().unwrap()]).refused(&words);
+    }
     // A rate of a verifier that these drafts do not allow cannot be checked.
     let unmet = format!("{COIN}[expected]\ntolerance = 0\nacceptance_rate.rrs-wo = \"4/5\"\n");
     let unmet = file(&unmet);

@@ -3,9 +3,10 @@
 // A refusal is made once a file, and says where in it.
 #![allow(clippy::result_large_err)]
 
-use serde::Serialize;
-use serde::de::{DeserializeOwned, Deserializer};
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -60,10 +61,18 @@ pub fn whole_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Erro
     rest.map(|()| value)
 }
 
-/// Reads JSON, and whether nothing follows it.
-pub fn json<T: DeserializeOwned>(
-    text: &str,
-) -> Result<(T, Result<(), serde_json::Error>), Refused<serde_json::Error>> {
+/// What a text in JSON says, and whether nothing follows it; or why it cannot be read.
+pub type InJson<T> = Result<(T, Result<(), serde_json::Error>), Refused<serde_json::Error>>;
+
+/// Reads JSON in which no key stands twice in one object, and whether nothing follows it.
+pub fn json<T: DeserializeOwned>(text: &str) -> InJson<T> {
+    let (value, _) = last_of_keys(text)?;
+    let (Once, rest) = last_of_keys(text)?;
+    Ok((value, rest))
+}
+
+/// Reads JSON, and whether nothing follows it. Of a key that stands twice in a map the last is read.
+pub fn last_of_keys<T: DeserializeOwned>(text: &str) -> InJson<T> {
     let mut document = serde_json::Deserializer::from_str(text);
     let value = read(&mut document, |error| {
         let text = error.to_string();
@@ -73,6 +82,49 @@ pub fn json<T: DeserializeOwned>(
             .to_owned()
     })?;
     Ok((value, document.end()))
+}
+
+/// Any value whose objects have no key twice.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+macro_rules! any {
+    ($($visit:ident($($of:ty)?))*) => {$(
+        fn $visit<E>(self $(, _: $of)?) -> Result<Self, E> {
+            Ok(self)
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    any! { visit_unit() visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) visit_str(&str) }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value::<Self>()?;
+            if let Some(twice) = keys.replace(key) {
+                return Err(A::Error::custom(format!("key {twice:?} is there twice")));
+            }
+        }
+        Ok(self)
+    }
 }
 
 /// Reads TOML.
@@ -108,7 +160,7 @@ pub fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, serde_json::Error> {
-    String::from_utf8(bytes).map_err(serde::ser::Error::custom)
+    String::from_utf8(bytes).map_err(serde_json::Error::custom)
 }
 
 fn written<T: Serialize>(

@@ -1,6 +1,7 @@
 //! A report against an earlier one.
 
 use super::GapReport;
+use specgap_sampling::Cuts;
 use specgap_statistics::Estimate;
 use std::collections::HashMap;
 
@@ -109,6 +110,39 @@ fn numbers(report: &GapReport) -> Vec<(String, Estimate)> {
             let of = |what: &str| format!("{what} of {}, {place}", row.name);
             all.push((of("acceptance"), row.acceptance));
             all.push((of("gap"), row.gap.estimate));
+        }
+    }
+    for row in &report.one_draft {
+        let mut of = |what, estimate| {
+            let what = format!("acceptance of {what}, one draft at T = {}", row.temperature);
+            all.push((what, estimate));
+        };
+        of("one-hot", row.one_hot);
+        of("token", row.token);
+        of("exact-match", row.exact_match);
+    }
+    for row in &report.redrafted {
+        let cuts = Cuts {
+            top_k: row.draft_top_k,
+            top_p: row.draft_top_p,
+            min_p: row.draft_min_p,
+            cut_order: row.draft_cut_order,
+        };
+        let cuts = cuts.told().options();
+        let (own, at) = (row.temperature, row.draft_temperature);
+        let draft = format!("the draft at T = {at}{cuts}");
+        let overlap = row.overlap.estimate;
+        all.push((format!("overlap at T = {own}, {draft}"), overlap));
+        for cell in &row.cells {
+            let (scheme, n) = (&cell.scheme, cell.drafts);
+            let place = format!("{scheme} at T = {own}, n = {n}, {draft}");
+            let optimum = cell.optimal_acceptance_rate.estimate;
+            all.push((format!("alpha* of {place}"), optimum));
+            let rates = cell.verifiers.iter().map(|rule| {
+                let what = format!("acceptance of {}, {place}", rule.name);
+                (what, rule.acceptance.estimate)
+            });
+            all.extend(rates);
         }
     }
     all

@@ -141,10 +141,13 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                     "{name}{place}: it is lossless for {lossless} only, so ask for ⟨drafts 1⟩"
                 ));
             }
-            let why = if matches!(lossless, Lossless::Always) {
-                why(name, None).to_owned()
-            } else {
-                format!("it is lossless for {lossless} only")
+            let mut asked = settings.schemes.iter();
+            let fits =
+                |scheme: &&SchemeName| missing.iter().any(|&n| name.is_lossless(**scheme, n));
+            let why = match asked.find(fits) {
+                _ if matches!(lossless, Lossless::Always) => why(name, None).to_owned(),
+                Some(&scheme) => format!("with {scheme} drafts, {}", why(name, Some(scheme))),
+                None => format!("it is lossless for {lossless} only"),
             };
             let measured: Vec<&str> = schemes()
                 .filter(|&scheme| name.on_row(scheme).is_some())

@@ -197,11 +197,15 @@ fn summarise_into(
         summary.add_files(key, files);
     }
     if let ([log, ..], Part::WHOLE, 0) = (logs, part, summary.positions()) {
-        return Err(GapError::Position(
-            log.path().to_owned(),
-            0,
-            NO_DRAFT.to_owned(),
-        ));
+        let why = match log.depth() {
+            1 => NO_DRAFT.to_owned(),
+            depth => format!(
+                "has no row of the draft at depth {depth}, nor has any other position: no text with such rows is \
+                 {depth} tokens long; ask for ⟨depth {}⟩, or log longer texts",
+                depth - 1
+            ),
+        };
+        return Err(GapError::Position(log.path().to_owned(), 0, why));
     }
     Ok(summary)
 }

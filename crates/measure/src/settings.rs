@@ -376,6 +376,11 @@ impl Settings {
         Ok(self)
     }
 
+    /// Returns whether other rows of the draft are asked for.
+    pub fn redraws(&self) -> bool {
+        !self.draft_temperatures.is_empty() || self.draft_cuts.is_some()
+    }
+
     /// The other rows of the draft that are measured beside the target's row at a temperature.
     pub(super) fn draft_rules(&self, temperature: f64) -> Vec<DraftRule> {
         let own = [temperature];

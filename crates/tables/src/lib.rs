@@ -9,14 +9,11 @@
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, Visitor};
-use specgap_base::typed::{self, Refused};
+use specgap_base::typed::{self, InJson, Refused};
 use specgap_number::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-
-/// A text in JSON as a type, and whether nothing follows it.
-pub type InJson<T> = Result<(T, Result<(), serde_json::Error>), Refused<serde_json::Error>>;
 
 /// Reads a problem file in TOML.
 pub fn file_in_toml(text: &str) -> Result<File, Refused<toml::de::Error>> {
@@ -138,8 +135,10 @@ impl<'de> Deserialize<'de> for Number {
 /// A problem file, as it is written.
 pub struct File {
     /// 1.
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     pub schema: Option<i64>,
     /// Names the problem in output and certificates.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: Option<String>,
     /// p, a list of V numbers.
     pub target: Option<Vec<Number>>,
@@ -164,6 +163,7 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {
     /// What the rule is called.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: Option<String>,
     /// For every tuple that can be drawn (token ids in the order of the draws, joined by spaces;
     /// `""` where none is drawn) the law of the output given it, V numbers.
@@ -198,6 +198,7 @@ pub struct DraftTable {
 #[serde(deny_unknown_fields)]
 pub struct LawTable {
     /// The kind of this part.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub law: Option<String>,
     /// q of this part; `draft.q` if absent. Laws inside `merged` give their own.
     pub q: Option<Vec<Number>>,

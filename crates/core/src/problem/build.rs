@@ -10,6 +10,7 @@ use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
     MAX_VOCAB, Problem, ProblemError, Rule, SCHEMA, SpecTrGbvExpected,
 };
+use crate::rule::RuleName;
 use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
 use specgap_number::distribution::{
     DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
@@ -285,8 +286,15 @@ fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
     refuse(of_blocks, "it is expected of block problems only")?;
     let mut acceptance_rate = BTreeMap::new();
     for (verifier, number) in &table.acceptance_rate {
-        let value = rate(&format!("expected.acceptance_rate.{verifier}"), number)?;
-        acceptance_rate.insert(verifier.clone(), value);
+        let field = format!("expected.acceptance_rate.{verifier}");
+        let value = rate(&field, number)?;
+        // Rules had other names.
+        let rule = verifier.parse::<RuleName>();
+        let name = rule.map_or_else(|_| verifier.clone(), |rule| rule.to_string());
+        let twice = format!("is given twice, as {name} is the same rule; keep one of them");
+        if acceptance_rate.insert(name, value).is_some() {
+            return Err(FieldError::Rule(field, twice));
+        }
     }
     Ok(Expected {
         optimal_acceptance_rate: table

@@ -203,16 +203,16 @@ fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft,
         let tokens = nucleus(&draft, &share);
         draft = only(&draft, tokens, false)?;
     }
-    let avoid = table.avoid.as_deref();
-    let mut avoid = tokens_or_none(avoid, &format!("{field}.avoid"), around.vocab)?;
+    if table.avoid.is_some() {
+        let tokens = tokens(table.avoid.clone(), &format!("{field}.avoid"), around.vocab)?;
+        draft = only(&draft, tokens, true)?;
+    }
     if let Some(count) = table.avoid_top {
         let count = in_range(&format!("{field}.avoid_top"), count, 0, around.vocab)?;
-        avoid.extend(most_probable(&draft, count));
+        let tokens = most_probable(&draft, count);
+        draft = only(&draft, tokens, true)?;
     }
-    if avoid.is_empty() {
-        return Ok(draft);
-    }
-    only(&draft, avoid, true)
+    Ok(draft)
 }
 
 fn parts(
@@ -251,17 +251,8 @@ fn one_part(
 
 fn tokens(list: Option<Vec<i64>>, field: &str, vocab: usize) -> Result<Vec<usize>, FieldError> {
     let list = needed(list, field.to_owned(), "list token ids")?;
-    tokens_or_none(Some(&list), field, vocab)
-}
-
-fn tokens_or_none(
-    list: Option<&[i64]>,
-    field: &str,
-    vocab: usize,
-) -> Result<Vec<usize>, FieldError> {
-    let list = list.unwrap_or_default();
     of_tokens(field, list.len(), 0)?;
-    each(field, list, |field, &token| {
+    each(field, list, |field, token| {
         in_range(field, token, 0, vocab.saturating_sub(1))
     })
 }

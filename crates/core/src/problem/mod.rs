@@ -59,10 +59,18 @@ pub enum ProblemError {
     Drafts(usize),
     /// More distinct tokens are to be drawn than there are tokens: n as given; V; the scheme.
     #[error(
-        "drafts is {0} and the vocabulary has {1} tokens; scheme {2} draws distinct \
-         tokens, so drafts must be at most {1}"
+        "drafts is {0} and the vocabulary has {1} tokens; scheme {2} draws distinct tokens, so {cure}",
+        cure = cure(*.1, *.2)
     )]
     MoreDraftsThanTokens(usize, usize, SchemeName),
+}
+
+/// What is to change where there are fewer tokens than drafts.
+fn cure(vocab: usize, scheme: SchemeName) -> String {
+    match scheme.entry().only {
+        None => format!("drafts must be at most {vocab}"),
+        Some(only) => format!("it needs {only} tokens at least: it takes {only} drafts, no fewer"),
+    }
 }
 
 /// A single-step problem: p, the law of X, and n.

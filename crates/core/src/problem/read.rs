@@ -6,7 +6,8 @@
 use super::build::build;
 use super::{AnyProblem, FieldError, ProblemFileError};
 use specgap_base::files::{DOCUMENT, read_text};
-use specgap_tables::{self as tables, InJson};
+use specgap_base::typed::InJson;
+use specgap_tables as tables;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

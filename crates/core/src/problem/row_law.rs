@@ -216,6 +216,10 @@ mod tests {
             assert_eq!(law.made(), made);
             assert_eq!(law.on(3, &[vec![0.5, 0.25, 0.25]]).unwrap().name(), made);
         }
+        // The most probable of what is left, not of what is gone.
+        let cut = r#"{"law": "with-replacement", "drafts": 1, "avoid": [0], "avoid_top": 1}"#;
+        let cut = part(cut).unwrap().on(3, &[vec![0.5, 0.3, 0.2]]).unwrap();
+        assert_eq!([1, 2].map(|token| cut.inside(&[token])), [0.0, 1.0]);
         let few = part(r#"{"law": "without-replacement", "drafts": 3}"#).unwrap();
         assert_eq!(few.on(2, &rows[..1]).map(|law| law.name()).ok(), None);
         let none = r#"{"scheme": "composed", "law": {"law": "fixed", "tokens": []}}"#;

@@ -34,8 +34,8 @@ use specgap_number::known::Known;
 use specgap_number::number::{Number, RunningSum};
 
 /// Boxes looked at by [`path_optimum`] before it gives up on closing the bracket, in
-/// units of one number of the deepest layer.
-pub const MOST_WORK: f64 = 2e9;
+/// units of one number of the deepest layer: some twenty seconds.
+pub const MOST_WORK: f64 = 1e9;
 
 /// One set of prefixes for each length 1..L: a proof that no verifier of K i.i.d. paths
 /// has `E[tau]` above [`Self::bound`] in a round that starts with the target's own law.
@@ -636,6 +636,13 @@ pub(crate) mod tests {
             searched += found.boxes - 1;
         }
         assert!(searched > 0, "nothing was near");
+    }
+
+    /// A box of 4,096 blocks of 12 takes a millisecond.
+    #[test]
+    fn no_search_takes_a_minute() {
+        let boxes = MOST_WORK / (12.0 * 4096.0);
+        assert!((20_000.0..30_000.0).contains(&boxes), "{boxes}");
     }
 
     #[test]

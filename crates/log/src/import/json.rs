@@ -48,7 +48,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, 
             record,
             line,
         };
-        let (value, _) = typed::json(&text).map_err(|refused| {
+        let (value, _) = typed::last_of_keys(&text).map_err(|refused| {
             let field = match refused.path {
                 root if root == "." => "the record".to_owned(),
                 field => field,

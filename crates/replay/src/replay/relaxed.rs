@@ -96,11 +96,14 @@ static RULES: [Relaxed; 9] = [
         parameter: "delta",
         values: &[0.1, 0.3, 0.6],
         law: |rows, delta, out| {
-            let mut heavy = rows.target.to_vec();
+            let p = |x: usize| rows.target[x];
+            let mut heavy: Vec<usize> = (0..rows.target.len()).collect();
             let tenth = 9.min(heavy.len() - 1);
-            heavy.select_nth_unstable_by(tenth, |a, b| b.total_cmp(a));
-            let least = heavy[tenth].max(most(rows.target) - delta);
-            rows.or_likeliest(least, out)
+            heavy.select_nth_unstable_by(tenth, |&a, &b| p(b).total_cmp(&p(a)).then(a.cmp(&b)));
+            // Of equal tokens, those with lower ids come first.
+            let (last, least) = (heavy[tenth], most(rows.target) - delta);
+            let is_listed = |x| p(x) > p(last) || p(x) == p(last) && x <= last;
+            rows.or_likeliest(|x| p(x) >= least && is_listed(x), out)
         },
     },
     Relaxed {
@@ -109,7 +112,8 @@ static RULES: [Relaxed; 9] = [
         values: &[0.05, 0.09, 0.3],
         law: |rows, epsilon: f64, out| {
             let entropy: f64 = (rows.target.iter()).map(|&p| -xlogy(p, p)).sum();
-            rows.or_likeliest(epsilon.min(epsilon.sqrt() * (-entropy).exp()), out)
+            let least = epsilon.min(epsilon.sqrt() * (-entropy).exp());
+            rows.or_likeliest(|x| rows.target[x] >= least, out)
         },
     },
 ];
@@ -174,11 +178,11 @@ impl<'a> Pair<'a> {
         out.iter().zip(self.draft).map(|(law, q)| law.min(*q)).sum()
     }
 
-    /// Keeps a draft of at least so much of p, and puts the likeliest token out else.
-    fn or_likeliest(&self, least: f64, out: &mut Vec<f64>) -> f64 {
+    /// Keeps a draft that stands, and puts the likeliest token out else.
+    fn or_likeliest(&self, stands: impl Fn(usize) -> bool, out: &mut Vec<f64>) -> f64 {
         out.clear();
-        let pairs = self.target.iter().zip(self.draft);
-        out.extend(pairs.map(|(&p, &q)| if p >= least { q } else { 0.0 }));
+        let each = self.draft.iter().enumerate();
+        out.extend(each.map(|(x, &q)| if stands(x) { q } else { 0.0 }));
         let accepted: f64 = out.iter().sum();
         let top = most(self.target);
         if let Some(best) = self.target.iter().position(|&p| p >= top) {
@@ -503,6 +507,20 @@ mod tests {
             assert!((kept - accepted).abs() < 1e-12, "{name}: {kept}");
             assert!((variation(&out, &p) - off).abs() < 1e-12, "{name}: {out:?}");
         }
+    }
+
+    /// Ten tokens stand where twenty are as likely, and none beyond them where the tenth has p = 0.
+    #[test]
+    fn ten_tokens_stand_whichever_tie() {
+        let uniform = [0.05; 20];
+        let (kept, out) = at("relaxed-top-k", 0.1, &uniform, &uniform);
+        assert!((kept - 0.5).abs() < 1e-12, "{kept}");
+        assert!((out[0] - 0.55).abs() < 1e-12 && out[9] == 0.05 && out[10] == 0.0);
+        let (mut p, mut q) = ([0.0; 20], [0.0; 20]);
+        p[0] = 0.5;
+        p[1] = 0.5;
+        q[10..].fill(0.1);
+        assert_eq!(at("relaxed-top-k", 0.6, &p, &q).0, 0.0);
     }
 
     /// Every rule by each draft and what is drawn behind it, from its words, token by token.

@@ -50,7 +50,8 @@ forms! {
     };
     request LlamaCpp by &[&["draft_n"], &["draft_n_accepted"]], llama_cpp;
     whole TensorrtLlm by &[&["numDraftTokens"], &["numRequestsWithDraftTokens"]], |fields| {
-        sums(fields, ["numRequestsWithDraftTokens", "numDraftTokens", "numAcceptedTokens"])
+        let names = ["numRequestsWithDraftTokens", "numDraftTokens", "numAcceptedTokens"];
+        with_mean(sums(fields, names)?, fields, "acceptanceLength")
     };
     request TensorrtLlm by &[&["total_accepted_draft_tokens"], &["total_draft_tokens"]], |_| {
         Err(
@@ -63,7 +64,8 @@ forms! {
     whole Atom by &[&["distribution"], &["total_draft_tokens"]], |fields| {
         let counts = histogram(fields, "distribution")?.unwrap_or_default();
         let drafted = number(fields, "total_draft_tokens")?;
-        Ok(Record::of(Rounds::of_histogram(&counts, drafted)))
+        let record = Record::of(Rounds::of_histogram(&counts, drafted));
+        with_mean(record, fields, "average_tokens_per_forward")
     };
     whole Mlc by &[&["draft_count"], &["accept_count"]], mlc;
     whole SglangBench by &[&["accept_length"]], sglang_bench;
@@ -351,7 +353,27 @@ fn sums(fields: &Fields, [rounds, drafted, accepted]: [&str; 3]) -> Result<Recor
     Ok(Record::of(Rounds::new(rounds, drafted, accepted, None)))
 }
 
+/// The same record, if its counts come to the mean that it says.
+fn with_mean(record: Record, fields: &Fields, name: &str) -> Result<Record, String> {
+    read::agree_on_mean(name, number(fields, name)?, &record.rounds)?;
+    Ok(record)
+}
+
+/// Its mean is the completion's tokens by rounds, or of later versions one more than accepted by rounds. Of
+/// tokens, an end is cut off and the prompt's own is among them.
 fn sglang(fields: &Fields) -> Result<Record, String> {
+    let (record, name) = (sglang_counts(fields)?, "spec_accept_length");
+    let counts = &record.rounds;
+    let tokens = number(fields, "completion_tokens")?;
+    let said = number(fields, name)?.filter(|said| match tokens {
+        Some(tokens) => (said - tokens / counts.rounds).abs() > 0.006,
+        None => (said - 1.006) * counts.rounds > counts.accepted + 1.0 || *said < 0.994,
+    });
+    read::agree_on_mean(name, said, counts)?;
+    Ok(record)
+}
+
+fn sglang_counts(fields: &Fields) -> Result<Record, String> {
     let rounds = need(fields, "spec_verify_ct")?;
     let drafted = either(fields, ["spec_num_proposed_drafts", "spec_draft_token_num"])?;
     let accepted = either(fields, ["spec_num_correct_drafts", "spec_accept_token_num"])?;

@@ -2,7 +2,7 @@
 //!
 //! `vlm_mtp stats: request=e2af finish=stop rounds=1079 accepted=1414/2158 (65.5%) ..`
 
-use super::read::{Text, whole};
+use super::read::{Text, agree_on_mean, whole};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 
 const LINE: &str = "vlm_mtp stats:";
@@ -32,7 +32,9 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
             let both = both.and_then(|(a, d)| Some([whole(a)?, whole(d)?]));
             let [accepted, drafted] = both.ok_or_else(|| lacks("accepted"))?;
             let one = Rounds::new(rounds, Some(drafted), accepted, None);
-            one.check()
+            let said = of("tokens_per_round").and_then(|mean| mean.parse().ok());
+            (one.check())
+                .and_then(|()| agree_on_mean("tokens_per_round", said, &one))
                 .map_err(|message| file.refused_at(index, message))?;
             read.clusters.push(one);
         }

@@ -57,6 +57,15 @@ pub(super) fn agree(
     }
 }
 
+/// Refuses a mean of tokens a round that is said, if its own record's counts come to another one. Tools
+/// write two places at least.
+pub(super) fn agree_on_mean(name: &str, said: Option<f64>, counts: &Rounds) -> Result<(), String> {
+    let said = said.filter(|_| counts.rounds > 0.0);
+    let own = 1.0 + counts.accepted / counts.rounds;
+    let agrees = agree(name, said, ("1 + accepted / rounds comes", own), 0.006);
+    agrees.map_err(|message| format!("{message}; give both of one run, as the tool wrote them"))
+}
+
 /// Refuses a total of accepted drafts that is not what the places of the same run add up to: fields,
 /// total and places. Places that are no whole counts are of rounded rates, and tell less.
 pub(super) fn agree_by_place(

@@ -6,7 +6,7 @@
 //! `num_`.
 
 use super::json::{histogram, number, numbers};
-use super::read::{Record, agree};
+use super::read::{Record, agree, agree_on_mean};
 use crate::counters::counted::{MOST_DRAFTS, Rounds, Step};
 use serde_json::{Map, Value};
 
@@ -41,6 +41,8 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<Record, String> {
     let said = number(fields, "num_spec_steps")?;
     differs("num_spec_steps", said, passes)?;
     differs("num_draft_tokens", drafted, rounds.drafted)?;
+    let name = "mean_acceptance_length";
+    agree_on_mean(name, number(fields, name)?, &rounds)?;
     Ok(Record {
         rounds,
         length: most.map(|most| most as usize),

@@ -4,7 +4,7 @@
 //! `num_draft_tokens`, `num_accepted_tokens`, `acceptance_length` with the bonus token, and
 //! `acceptance_at_pos_i`, accepted by drafts, all from vLLM's counters around a run.
 
-use super::read::{Text, agree_by_place, by_rates};
+use super::read::{Text, agree_by_place, agree_on_mean, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use specgap_base::csv::fields;
 use std::borrow::Cow;
@@ -85,5 +85,6 @@ fn row<'a>(of: &impl Fn(&str) -> Option<&'a str>) -> Result<Rounds, String> {
     agree_by_place(["num_accepted_tokens", PLACE], accepted, reached.as_deref())?;
     let row = Rounds::new(rounds, drafted, accepted, reached);
     row.check()?;
+    agree_on_mean("acceptance_length", number("acceptance_length")?, &row)?;
     Ok(row)
 }

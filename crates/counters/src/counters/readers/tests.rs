@@ -349,6 +349,7 @@ fn the_table_of_speculators() {
             1660.0 => lots -> line 2: num_accepted_tokens: is "lots"
             0.53 => 0.73 -> line 2: num_accepted_tokens: is 1660 | acceptance_at_pos_ come to 1860
             0.71,0.53 => 0.53,0.71 -> line 2: place 2 is accepted 710
+            2.66 => 1.66 -> line 2: acceptance_length: is 1.66 | 2.66
             1660.0 => 1661.0 -> line 2: num_accepted_tokens: is 1661 | come to 1660 | one run
         "#,
     );
@@ -450,6 +451,17 @@ fn every_tool_that_counts() {
     let lengths = r#"{"stats": {"verify_lengths": [6, 0], "accept_lengths": [4, 1]}}"#;
     let sums = r#"{"stats": {"verify_lengths": [6], "accept_lengths": [4], "num_accepted_draft_tokens": 4}}"#;
     let tokens = r#"{"meta_info": {"spec_verify_ct": 43}}"#;
+    let means = [
+        iterations.replacen("{\"numD", "{\"acceptanceLength\": 1.5, \"numD", 1),
+        meta.replace("2.465", "0"),
+        openai.replace(
+            "{\"spec_verify_ct",
+            "{\"spec_accept_length\": 0, \"spec_verify_ct",
+        ),
+        REQUEST.replace("1.2325581395348837", "2.5"),
+        atom.replacen('{', "{\"average_tokens_per_forward\": 2.0, ", 1),
+        omlx.replace("2.31", "3.31"),
+    ];
     let passes = r#"{"timings": {"draft_n": 347, "draft_n_accepted": 65}}"#;
     let more = r#"{"timings": {"predicted_n": 60, "draft_n": 347, "draft_n_accepted": 65}}"#;
     let alone = r#"{"request_perf_metrics": {"speculative_decoding": {"total_accepted_draft_tokens": 3,
@@ -463,6 +475,21 @@ fn every_tool_that_counts() {
             "num_accepted_draft_tokens: is 4, and the rounds come to 3",
         ),
         (tokens, "completion_tokens: is missing"),
+        (
+            &means[0],
+            "acceptanceLength: is 1.5, and 1 + accepted / rounds comes to 2.75; give both",
+        ),
+        (
+            &means[1],
+            "spec_accept_length: is 0, and 1 + accepted / rounds comes to 2.46",
+        ),
+        (&means[2], "spec_accept_length: is 0, and "),
+        (&means[3], "mean_acceptance_length: is 2.5, and "),
+        (
+            &means[4],
+            "average_tokens_per_forward: is 2, and 1 + accepted / rounds comes to 2.45",
+        ),
+        (&means[5], "line 1: tokens_per_round: is 3.31"),
         (passes, "stream = true"),
         (more, "predicted_n only 60"),
         (alone, "numRequestsWithDraftTokens"),

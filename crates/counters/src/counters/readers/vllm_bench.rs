@@ -5,7 +5,7 @@
 //! `_per_position_acceptance_rates`, accepted by drafts.
 
 use super::json::{number, numbers, objects};
-use super::read::{Text, agree_by_place, by_rates};
+use super::read::{Text, agree_by_place, agree_on_mean, by_rates};
 use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
@@ -42,13 +42,7 @@ fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
     agree_by_place([name, RATES], accepted, reached.as_deref())?;
     let run = Rounds::new(rounds, drafted, accepted, reached);
     run.check()?;
-    if let Some(length) = of("acceptance_length")?.filter(|_| rounds > 0.0) {
-        let own = 1.0 + accepted / rounds;
-        if (length - own).abs() > 0.006 {
-            return Err(format!(
-                "spec_decode_acceptance_length: is {length}, and 1 + accepted / drafts is {own}"
-            ));
-        }
-    }
+    let said = of("acceptance_length")?;
+    agree_on_mean("spec_decode_acceptance_length", said, &run)?;
     Ok(run)
 }
