@@ -19,7 +19,7 @@ const ALLOWED: &str = "
     known: distribution
     number: distribution
     scheme: entry_name
-    problem: scheme
+    problem: rule scheme
     rule: entry_name scheme
     rounds: entry_name rule tree
     coupling: problem scheme
