@@ -34,8 +34,9 @@ use specgap_number::known::Known;
 use specgap_number::number::{Number, RunningSum};
 
 /// Boxes looked at by [`path_optimum`] before it gives up on closing the bracket, in
-/// units of one number of the deepest layer: some twenty seconds.
-pub const MOST_WORK: f64 = 1e9;
+/// units of one number of the deepest layer: some ten seconds, and less than a minute where this crate is not
+/// optimised.
+pub const MOST_WORK: f64 = 7e8;
 
 /// One set of prefixes for each length 1..L: a proof that no verifier of K i.i.d. paths
 /// has `E[tau]` above [`Self::bound`] in a round that starts with the target's own law.
