@@ -639,11 +639,11 @@ pub(crate) mod tests {
         assert!(searched > 0, "nothing was near");
     }
 
-    /// A box of 4,096 blocks of 12 takes a millisecond.
+    /// A box of 4,096 blocks of 12 takes four milliseconds where this crate is not optimised.
     #[test]
     fn no_search_takes_a_minute() {
         let boxes = MOST_WORK / (12.0 * 4096.0);
-        assert!((20_000.0..30_000.0).contains(&boxes), "{boxes}");
+        assert!((10_000.0..15_000.0).contains(&boxes), "{boxes}");
     }
 
     #[test]
