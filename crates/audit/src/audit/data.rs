@@ -81,14 +81,13 @@ impl Claimed {
             cut_order: self.cut_order,
             ..Self::at(self.draft_temperature)
         };
-        let same = Self {
+        if own.cuts() {
+            return Some(own);
+        }
+        (self.draft_cut && self.cuts()).then(|| Self {
             temperature: self.draft_temperature,
             ..self.clone()
-        };
-        match own.cuts() {
-            true => Some(own),
-            false => (self.draft_cut && self.cuts()).then_some(same),
-        }
+        })
     }
 }
 

@@ -613,34 +613,27 @@ impl<'a> Measurement<'a> {
     /// Puts between bounds what depends on tokens that are not listed.
     fn bound(&self, result: &mut PolicyResult, policy: Policy, way: Way) {
         let flat = self.settings.timings.as_ref().filter(|one| one.is_flat());
+        let put = |estimate: &mut Option<Estimate>, values: [Option<f64>; 2]| {
+            if let (Some(estimate), [Some(one), Some(other)]) = (estimate, values) {
+                estimate.truncation = Some([one.min(other), one.max(other)]);
+            }
+        };
         if self.texts.is_by_depth() {
             let between = self.between(policy, way, flat, |_| true);
-            let put = |estimate: &mut Option<Estimate>, ends: [f64; 2]| {
-                if let Some(estimate) = estimate {
-                    estimate.truncation = Some(ends);
-                }
-            };
-            let [fewest, most] = between.calls;
-            put(&mut result.tokens_per_call, [1.0 / most, 1.0 / fewest]);
-            put(&mut result.verification_rate, between.calls);
+            let (calls, speed) = (between.calls, between.speed);
+            put(&mut result.tokens_per_call, calls.map(|x| Some(1.0 / x)));
+            put(&mut result.verification_rate, calls.map(Some));
             put(
                 &mut result.discard_rate,
-                between.steps.map(|steps| steps - 1.0),
+                between.steps.map(|x| Some(x - 1.0)),
             );
-            if let Some(speed) = between.speed {
-                put(&mut result.speedup, speed);
-            }
+            put(&mut result.speedup, [0, 1].map(|end| Some(speed?[end])));
             return;
         }
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
             .map(|unlisted| self.played(policy, way, unlisted).outcomes);
         let groups = ends.each_ref();
         let groups = groups.map(|outcomes| Group::all(outcomes.all(), &self.tokens));
-        let put = |estimate: &mut Option<Estimate>, values: [Option<f64>; 2]| {
-            if let (Some(estimate), [Some(one), Some(other)]) = (estimate, values) {
-                estimate.truncation = Some([one.min(other), one.max(other)]);
-            }
-        };
         let all = |of: &dyn Fn(&Group<'_>) -> Option<Estimate>| {
             groups.each_ref().map(|group| Some(of(group)?.mean))
         };
