@@ -1232,6 +1232,60 @@ fn exact_match_needs_no_row_of_the_draft() {
     }
 }
 
+/// One text in ten draws with the same numbers, and nothing says which; or texts are too short to show it.
+#[test]
+fn texts_of_which_some_share_numbers_accuse_nobody() {
+    for (texts, length, every, clocks) in [
+        (1000, 12, 10, false),
+        (1000, 12, 10, true),
+        (2000, 3, 4, false),
+    ] {
+        let mut random = ChaCha8Rng::seed_from_u64(9);
+        let contexts = logits(12, 12, 0.7, &mut random);
+        let mut numbers =
+            |size: usize| -> Vec<f64> { (0..size).map(|_| random.random::<f64>()).collect() };
+        let shared: Vec<Vec<f64>> = (0..length).map(|_| numbers(12)).collect();
+        let (mut rows, mut output) = (Vec::new(), Vec::new());
+        for text in 0..texts {
+            let mut token = (numbers(1)[0] * 12.0) as usize;
+            for place in &shared {
+                let own = numbers(12);
+                let drawn = if text % every == 0 { place } else { &own };
+                let masses: Vec<f64> = contexts[token].iter().map(|x| x.exp()).collect();
+                let all: f64 = masses.iter().sum();
+                rows.push(contexts[token].clone());
+                token = match clocks {
+                    true => {
+                        let rings = drawn.iter().zip(&masses).map(|(u, p)| -u.ln() / p);
+                        let rings = rings.enumerate();
+                        rings.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
+                    }
+                    false => {
+                        let mut left = drawn[0] * all;
+                        let passed = |p: &&f64| {
+                            left -= **p;
+                            left >= 0.0
+                        };
+                        masses.iter().take_while(passed).count().min(11)
+                    }
+                };
+                output.push(token as i64);
+            }
+        }
+        let mut all: Tensors = vec![("target_logits", Dtype::F64, 12, floats(&rows))];
+        all.extend(labels(texts, length));
+        all.push(("output", Dtype::I64, 0, whole(output)));
+        let log = held(texts * length, &all, PLAIN);
+        let open = audited(&log, &settings(Rule::TEXT, None));
+        assert_eq!(open.conclusion, Conclusion::Undecided, "{:?}", open.cause);
+        let said = open.open.iter().any(|one| one.contains("log seed [N]"));
+        assert!(said, "{:?}", open.open);
+        // Were these numbers each text's own, it would be another law.
+        let fresh = audited(&log, &settings(Rule::TEXT, Some(Seeds::Fresh)));
+        assert_eq!(fresh.conclusion, Conclusion::Lossy, "{length} {clocks}");
+    }
+}
+
 /// Requests of one token that share a seed, as the log says or not, draw by one noise, or several drafts and a coin:
 /// all say the same.
 #[test]

@@ -14,6 +14,7 @@
 //! | `step` | a step of the log: what each suspect says of it, over what is claimed |
 //! | `capital` | the sums along a log |
 //! | `sequence` | suspects that learn from the past, and numbers that come again |
+//! | `some_texts` | numbers that come again in some texts of many |
 //!
 //! Nothing here knows a level, a verdict or a report.
 
@@ -21,6 +22,7 @@ pub(super) mod capital;
 pub(super) mod factor;
 pub(super) mod family;
 pub(super) mod sequence;
+pub(super) mod some_texts;
 pub(super) mod step;
 pub(super) mod target;
 pub(super) mod view;

@@ -4,6 +4,7 @@
 //! what came before.
 
 use super::factor::Factor;
+use super::some_texts::SomeTexts;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub(crate) struct Number {
     /// Of tokens that earlier rounds of the text, and earlier texts, drew there: whether it is one
     /// of them, and their mass.
     pub again: [Option<(bool, f64)>; 2],
+    /// Of tokens that the first texts drew there: which text, whether it is the one, and its mass.
+    pub first: Vec<(usize, bool, f64)>,
 }
 
 /// A position, as far as the past has a say in it.
@@ -46,6 +49,8 @@ pub(crate) struct Fact {
     pub kept: bool,
     /// Its prefix may have been refused, as one of a block.
     pub within_block: bool,
+    /// It is the last of its text.
+    pub ends: bool,
     /// e to the entropy of p.
     pub spread: f64,
     /// Of a rejected draft: where what replaced it lies by falling p, under each law.
@@ -573,6 +578,8 @@ pub(crate) struct Sequence {
     last: Option<KeptDraft>,
     pub rounds: Scope,
     pub texts: Scope,
+    /// Where texts may share numbers.
+    pub some_texts: Option<SomeTexts>,
     pub pairs: Pairs,
     pub claimed: f64,
     pub noise: [f64; NOISES.len()],
@@ -582,6 +589,19 @@ impl Sequence {
     /// ln of what each reuse of a number says of all of the log.
     pub(crate) fn reused(&self) -> impl Iterator<Item = f64> + Clone {
         self.reused.into_iter().flatten()
+    }
+
+    /// The largest of what laws of texts that share numbers say: of all texts, or of some.
+    pub(crate) fn texts_share(&self) -> (f64, &'static str) {
+        let some = self.some_texts.as_ref().map(SomeTexts::largest);
+        let all = self.texts.largest();
+        some.filter(|some| some.0 > all.0).unwrap_or(all)
+    }
+
+    /// ln of their mean: an e-value against fresh numbers.
+    pub(crate) fn texts_shared(&self) -> f64 {
+        let some = self.some_texts.as_ref().map_or(0.0, SomeTexts::mixture);
+        log_sum([self.texts.mixture(), some].into_iter()) - 2f64.ln()
     }
 
     /// Those that draw what is named.
@@ -634,6 +654,9 @@ impl Sequence {
             let of_round = (usize::MAX, fact.round, depth);
             self.texts.look(of_round, number, number.again[1]);
         }
+        if let Some(some) = &mut self.some_texts {
+            some.look(fact);
+        }
         if let Some(before) = fact.before {
             self.pairs.look(before, &fact.next, fact.token);
         }
@@ -675,6 +698,7 @@ mod tests {
             nth: 0,
             cells: [Some([low, high]), None],
             again: [None; 2],
+            first: Vec::new(),
         }
     }
 
@@ -692,6 +716,7 @@ mod tests {
             nth: 0,
             cells: cells.map(Some),
             again: [None; 2],
+            first: Vec::new(),
         };
         let first = Fact {
             acceptance: Some([0.2, 0.5, 0.4, 0.0]),

@@ -106,18 +106,26 @@ impl<'a> Weighed<'a> {
         let weight = |size: &usize| each - (*size.max(&1) as f64).ln();
         weighed.weights = sizes.iter().map(weight).collect();
         let sequence = &found.sequence;
-        let texts = sequence.texts.largest().0;
+        let texts = sequence.texts_share().0;
         let rounds = sequence.rounds.largest().0;
         let texts = if found.shares { texts } else { 0.0 };
         let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
         let noise = if found.noises { noise } else { 0.0 };
-        let of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false));
-        let of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true));
+        let same = weighed.say_the_same();
+        let both = |same: usize| {
+            let of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false), same);
+            let of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true), same);
+            [of_rule, of_outputs]
+        };
+        let [of_rule, of_outputs] = both(same);
+        let (said, own) = match found.shares_said() {
+            true => (texts, [of_rule, of_outputs]),
+            false => (0.0, both(1)),
+        };
         weighed.of_outputs = of_outputs - texts;
-        let said = if found.shares_said() { texts } else { 0.0 };
         weighed.by_numbers = noise.max(texts.max(rounds)).max(texts + rounds);
         weighed.of_rule = of_rule - weighed.by_numbers;
-        weighed.but_for_numbers = (of_rule - noise.max(said)).max(of_outputs - said);
+        weighed.but_for_numbers = (own[0] - noise.max(said)).max(own[1] - said);
         weighed.candidates = weighed.all();
         weighed
     }
@@ -209,12 +217,12 @@ impl<'a> Weighed<'a> {
         self.found.looked.max(1) as f64
     }
 
-    /// How many short texts are said to draw with the same numbers, or seem to where nothing says: where so many say
-    /// the same, in ways that no law of shared numbers lists, one of them counts.
+    /// How many short texts are said to draw with the same numbers, or may where nothing says: they are too short to
+    /// show it, and one of so many counts.
     fn say_the_same(&self) -> usize {
         let [texts, together] = self.found.texts;
         match self.found.looked < SHORT_TEXT * texts {
-            true if self.seem_to_share() => texts,
+            true if self.found.shares && !self.found.shares_said() => texts,
             true => together.max(1),
             false => 1,
         }
@@ -223,14 +231,13 @@ impl<'a> Weighed<'a> {
     /// Tells whether texts share numbers, though nothing says so.
     fn seem_to_share(&self) -> bool {
         let is_open = self.found.shares && !self.found.shares_said();
-        is_open && self.found.sequence.texts.mixture() >= self.needed()
+        is_open && self.found.sequence.texts_shared() >= self.needed()
     }
 
     /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the
     /// geometric mean of their capitals: no more than the mean, whatever they share. What was learnt along the
     /// log is none of one text.
-    fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
-        let same = self.say_the_same();
+    fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64], same: usize) -> f64 {
         let learns = same == 1 && !self.seem_to_share();
         let is_learnt = |suspect: &Suspect| {
             use Law::{Draft, OtherDraft, Target};
@@ -452,7 +459,7 @@ impl<'a> Weighed<'a> {
             fit: json_map([("numbers", json!(kind))]),
             ..Candidate::new("seed-reset-each-round", rounds, words, cure)
         });
-        let (texts, kind) = sequence.texts.largest();
+        let (texts, kind) = sequence.texts_share();
         let words = format!(
             "requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"
         );
@@ -509,14 +516,14 @@ impl<'a> Weighed<'a> {
     /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
     pub(crate) fn numbers(&self) -> Option<&'static str> {
         let sequence = &self.found.sequence;
-        let both = [
-            ("seed-reset-each-round", &sequence.rounds),
-            ("shared-stream", &sequence.texts),
-        ];
+        let rounds = &sequence.rounds;
+        let rounds = [rounds.mixture(), rounds.largest().0];
+        let texts = [sequence.texts_shared(), sequence.texts_share().0];
+        let both = [("seed-reset-each-round", rounds), ("shared-stream", texts)];
         let laws = self.candidates.iter();
         let laws = laws.filter(|one| both.iter().all(|(name, _)| *name != one.name));
         let laws = laws.map(|one| one.log).fold(0.0, f64::max);
-        let both = both.map(|(name, scope)| (name, scope.mixture().min(scope.largest().0)));
+        let both = both.map(|(name, [mixed, largest])| (name, mixed.min(largest)));
         // That requests share numbers is no finding where it is said.
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
@@ -549,7 +556,7 @@ impl<'a> Weighed<'a> {
             log10_outputs: self.of_outputs / LN_10,
             log10_needed: self.needed() / LN_10,
             log10_rounds_share: sequence.rounds.mixture() / LN_10,
-            log10_texts_share: sequence.texts.mixture() / LN_10,
+            log10_texts_share: sequence.texts_shared() / LN_10,
         }
     }
 
@@ -577,7 +584,7 @@ impl<'a> Weighed<'a> {
             }
             logs
         };
-        self.mixed(of, &beside) - self.by_numbers
+        self.mixed(of, &beside, self.say_the_same()) - self.by_numbers
     }
 
     /// The parts of a round, each by itself: where what was refuted shows.

@@ -11,6 +11,7 @@ use crate::audit::suspects::capital::Tally;
 use crate::audit::suspects::factor::IMPOSSIBLE;
 use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{Drawn, Fact, LIKELY, NOISES, Number, Sequence};
+use crate::audit::suspects::some_texts::{FIRST, SomeTexts};
 use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
 use crate::audit::verdict::notes::drafted_nowhere;
@@ -332,34 +333,71 @@ impl<'a> Course<'a> {
 
     /// Drafts and tokens of the same place in earlier rounds of the text, and in earlier texts, by
     /// their places in a row.
-    fn earlier(&self, index: usize, happened: &Happened, pair: &Pair) -> [[Vec<usize>; 2]; 2] {
-        let own = self.opened.earlier(index, happened.depth, pair);
+    fn earlier(&self, index: usize, happened: &Happened, pair: &Pair) -> [Earlier; 2] {
+        let [drafts, tokens] = self.opened.earlier(index, happened.depth, pair);
         let at = self.at(index);
         let others = self.places.get(&(at.round, happened.depth));
         let others = others.map_or(&[][..], Vec::as_slice);
         let here = others.partition_point(|other| *other < index);
         let mut of_texts = [Vec::new(), Vec::new()];
+        let mut first = [Vec::new(), Vec::new()];
+        let is_open = self.opened.requests.averaged() > 0;
         for other in others.get(..here).unwrap_or_default().iter().take(TEXTS) {
             let Some(step) = self.opened.steps.at.get(*other).and_then(Option::as_ref) else {
                 continue;
             };
-            if self.at(*other).text == at.text {
+            let text = self.at(*other).text;
+            if text == at.text {
                 continue;
             }
-            let [drafts, tokens] = &mut of_texts;
-            drafts.extend(step.drafts.first().map(|&id| pair.place(id)));
-            if step.drafts.is_empty() || !step.accepted || self.opened.rule.drafts() == Drafts::Any
-            {
-                tokens.push(pair.place(step.output));
+            let is_drawn = step.drafts.is_empty() || !step.accepted;
+            let is_drawn = is_drawn || self.opened.rule.drafts() == Drafts::Any;
+            let drawn = [
+                step.drafts.first().copied(),
+                is_drawn.then_some(step.output),
+            ];
+            for (which, id) in drawn.into_iter().enumerate() {
+                let Some(place) = id.map(|id| pair.place(id)) else {
+                    continue;
+                };
+                of_texts[which].push(place);
+                let is_first = is_open && text < FIRST && !pair.is_rest(place);
+                first[which].extend(is_first.then_some((text, place)));
             }
         }
-        [own, of_texts.map(|places| pair.listed_once(places))]
+        let [others_drafts, others_tokens] = of_texts.map(|places| pair.listed_once(places));
+        let [first_drafts, first_tokens] = first;
+        [
+            Earlier {
+                places: [drafts, others_drafts],
+                first: first_drafts,
+            },
+            Earlier {
+                places: [tokens, others_tokens],
+                first: first_tokens,
+            },
+        ]
+    }
+
+    /// Tells whether it is the last position of its text.
+    fn ends(&self, at: At) -> bool {
+        let text = self.texts.get(at.text);
+        text.is_some_and(|text| text.tokens.len() <= at.step + 1)
     }
 }
 
+/// What was drawn at the same place before, by places in a row: in rounds of the text, and in texts before it; and
+/// in the first texts, by their number.
+#[derive(Default)]
+struct Earlier {
+    places: [Vec<usize>; 2],
+    first: Vec<(usize, usize)>,
+}
+
 /// Returns what is drawn, with its law: cells of its number, and whether it came before.
-fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> Option<Number> {
+fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: &Earlier) -> Option<Number> {
     let own = get(law, outcome);
+    let first = earlier.first.iter();
     (own > 0.0).then(|| Number {
         drawn,
         nth: 0,
@@ -367,10 +405,13 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
             Some(by_id(law, outcome)),
             (drawn != Drawn::Coin).then(|| by_mass(law, outcome)),
         ],
-        again: earlier.map(|places| {
+        again: earlier.places.each_ref().map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
         }),
+        first: first
+            .map(|&(text, place)| (text, place == outcome, get(law, place)))
+            .collect(),
     })
 }
 
@@ -442,6 +483,7 @@ impl<'a> Asked<'a> {
             ],
             ..Found::default()
         };
+        found.sequence.some_texts = found.shares.then(SomeTexts::default);
         let mut came = BTreeSet::<usize>::new();
         let mut fold = |part: &Part| {
             found.tally.add(&part.tally);
@@ -743,6 +785,7 @@ impl<'a> Asked<'a> {
             depth: happened.map_or(0, |step| step.depth),
             kept: here.kept,
             within_block: here.is_within_block(),
+            ends: course.ends(at),
             ..Fact::default()
         };
         let y = here.output;
@@ -752,14 +795,14 @@ impl<'a> Asked<'a> {
         let Some(happened) = happened else {
             return fact;
         };
-        let [own, others] = course.earlier(index, happened, pair);
+        let [of_drafts, of_tokens] = course.earlier(index, happened, pair);
+        let none = Earlier::default();
         let rule = self.opened.rule;
-        let of = |which: usize| [own[which].as_slice(), others[which].as_slice()];
         for (drawn, nth, law, outcome) in here.drawn() {
             let earlier = if nth == 0 && drawn == Drawn::Draft {
-                of(0)
+                &of_drafts
             } else {
-                [&[][..]; 2]
+                &none
             };
             let number = number(drawn, law, outcome, earlier);
             fact.numbers
@@ -767,7 +810,8 @@ impl<'a> Asked<'a> {
         }
         if here.siblings || rule.drafts() == Drafts::Any {
             if rule.drafts() == Drafts::Any && !here.p.is_rest(y) {
-                fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
+                fact.numbers
+                    .extend(number(Drawn::Token, &pair.p, y, &of_tokens));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
                 fact.acceptance = here.acceptance();
@@ -780,7 +824,8 @@ impl<'a> Asked<'a> {
         }
         let Some(&draft) = here.drafts.first() else {
             let law = here.law_alone();
-            fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
+            fact.numbers
+                .extend(number(Drawn::Token, &law, y, &of_tokens));
             if rule != Rule::CARRIED && fact.depth > 0 && get(&pair.p, y) > 0.0 {
                 fact.bonus = Some([by_id(&pair.p, y), by_mass(&pair.p, y)]);
             }
@@ -795,19 +840,20 @@ impl<'a> Asked<'a> {
             fact.claimed += log(get(&law, draft));
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
             fact.numbers
-                .extend(number(Drawn::Draft, &law, draft, of(0)));
+                .extend(number(Drawn::Draft, &law, draft, &of_drafts));
         }
         if let Some([_, _, keep, _]) = fact.acceptance {
             let (law, kept) = ([keep, 1.0 - keep], usize::from(!here.kept));
             fact.claimed += log(law[kept]);
-            let coin = number(Drawn::Coin, &law, kept, [&[]; 2]);
+            let coin = number(Drawn::Coin, &law, kept, &none);
             fact.numbers
                 .extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
         }
         if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
             let law = here.law_of_corrections();
             fact.claimed += log(get(&law, y));
-            fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
+            fact.numbers
+                .extend(number(Drawn::Token, &law, y, &of_tokens));
         }
         if self.noises {
             let log = |ratio: f64| ratio.max(1e-12).ln();

@@ -576,7 +576,7 @@ fn share_of(kept: f64, factor: f64) -> f64 {
 fn hangs_on_numbers(may_share: bool) -> String {
     let (who, cure) = match may_share {
         true => (
-            "requests share random numbers",
+            "requests may share random numbers",
             ": log seed [N], or say --seeds fresh if each drew its own",
         ),
         false => ("rounds of a text draw with the same random numbers", ""),
