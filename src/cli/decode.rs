@@ -157,8 +157,8 @@ mod with_models {
                     let (shape, name) = match price {
                         Some((_, own)) if own != law => {
                             return Err(refused(&format!(
-                                "--law {law}: {name} is a price of {own} drafts: leave --law out, \
-                                 or fit one of {law} drafts with specgap tree --price --laws {law}"
+                                "--law {law}: {name} is a price of {own} drafts, as all prices are \
+                                 of strata: leave --law out"
                             )));
                         }
                         Some((price, _)) => {

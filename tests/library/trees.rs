@@ -351,6 +351,31 @@ fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
     .unwrap()
 }
 
+/// With times no tree is slower on the prompts that choose than those grown within fewer levels.
+#[test]
+fn the_quickest_of_all_depths_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    made_log::write(&path, &rows(40), KeptTokens::All);
+    let log = Log::open(&path).unwrap();
+    for cost in [0.05, 0.2, 0.4] {
+        let mut before = std::collections::BTreeMap::new();
+        for depth in 1..=4 {
+            let mut settings = settings(&["chain-1"]);
+            settings.limits.depth = depth;
+            settings.timings = Some(Timings::cost_ratio(cost).unwrap());
+            let logs = std::slice::from_ref(&log);
+            let report = measure_trees(logs, &settings, "test", &|_| {}).unwrap();
+            for tree in report.best {
+                let pair = (tree.scheme, tree.verifier);
+                let speed = tree.speedup_where_chosen.unwrap();
+                let shallower = before.insert(pair.clone(), speed).unwrap_or(0.0);
+                assert!(speed >= shallower - 1e-12, "{cost} {depth} {pair:?}");
+            }
+        }
+    }
+}
+
 /// From the leaves: a chain as block verification, one level as the rule at a node, and of i.i.d.
 /// children no less than `rrs`; of rows that list some tokens in one pass, between bounds.
 #[test]

@@ -698,6 +698,16 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
         }
     }
     assert!(bounded >= 28, "{bounded}");
+    for (whole, part) in whole.dynamic.iter().zip(&part.dynamic) {
+        let of = |one: &replay::ThresholdTree| {
+            [one.expected_accepted_length.unwrap(), one.tokens_per_call]
+        };
+        for (whole, part) in of(whole).into_iter().zip(of(part)) {
+            let [low, high] = part.truncation.unwrap();
+            let holds = |mean: f64| low - 1e-6 <= mean && mean <= high + 1e-6;
+            assert!(whole.truncation.is_none() && holds(whole.mean) && holds(part.mean));
+        }
+    }
     let told = part
         .results
         .iter()

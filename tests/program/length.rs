@@ -679,7 +679,30 @@ fn wide_lists_give_ranges_and_no_choice() {
             "{}",
             run.out
         );
+        // The tree that the first lines speak of is the one that is drawn.
+        let line = format!("{line} --format json");
+        let json = specgap(folder.path(), line.split(' ')).json();
+        let paths = json["best"][0]["paths"].as_array().unwrap();
+        let deepest = paths.iter().map(|path| path.as_array().unwrap().len());
+        let drawn = run.out.lines().map(|line| line.matches(" ─── ").count());
+        assert!(!is_wide || deepest.max() == drawn.max(), "{}", run.out);
     }
+}
+
+/// Why no tree is grown is said as it is.
+#[test]
+fn a_tree_that_is_not_grown_says_why() {
+    let log = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/models/logs/smollm2-by-depth/eagle-kl-lists.safetensors"
+    );
+    let line = ["tree", log, "--budget", "2", "--verifiers", "traversal"];
+    let run = specgap(std::path::Path::new("."), line).ok();
+    assert!(
+        run.out.contains("No tree is grown. Left out: traversal on"),
+        "{}",
+        run.out
+    );
 }
 
 /// What would be taken for acceptance and is none leaves no file.

@@ -17,7 +17,8 @@ pub(super) fn title(report: &TreeReport) -> String {
 pub(super) fn named(report: &TreeReport) -> Option<&ReferenceTree> {
     let is_worth = tree_changes(report).first().map(of_tree);
     let is_worth = is_worth.is_some_and(|(is_worth, _)| is_worth);
-    report.reference.as_ref().filter(|_| !is_worth)
+    let reference = report.reference.as_ref();
+    reference.filter(|_| !is_worth && !is_open(report))
 }
 
 /// The tree that is advised, if one is.
@@ -78,8 +79,16 @@ fn is_open(report: &TreeReport) -> bool {
 /// prompts tell the grown one apart from it.
 fn advice(report: &TreeReport) -> Vec<String> {
     let Some(best) = report.best.first() else {
-        let why = "Too few prompts: a tree has to be chosen on some and reported on others.";
-        return vec![why.to_owned()];
+        let why = report
+            .left_out
+            .first()
+            .filter(|_| report.results.is_empty());
+        return vec![match (report.of.clusters > 1, why) {
+            (true, Some(why)) => format!("No tree is grown. Left out: {why}."),
+            (true, None) => "No tree is grown: no text has room for one.".to_owned(),
+            _ => "Too few prompts: a tree has to be chosen on some and reported on others."
+                .to_owned(),
+        }];
     };
     let depth = best.paths.iter().map(Vec::len).max().unwrap_or(0);
     let limit = match depth == best.limits[1] && depth < best.limits[0] {

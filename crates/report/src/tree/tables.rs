@@ -131,8 +131,8 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
     let timed = all().any(|tree| tree.speedup_at_least.is_some());
     let levels = report.dynamic.first()?.levels;
     let mut note = format!(
-        "At most {levels} deep. Calls are exact given the text, draft tokens a weighted mean over \
-         rollouts."
+        "At most {levels} deep. Calls are exact given the text and q of its tokens, draft tokens a weighted \
+         mean over rollouts."
     );
     if all().any(|tree| tree.nodes_per_round.is_none()) {
         note.push_str(

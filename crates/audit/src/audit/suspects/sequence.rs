@@ -4,7 +4,6 @@
 //! what came before.
 
 use super::factor::Factor;
-use super::some_texts::SomeTexts;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use serde::{Deserialize, Serialize};
@@ -578,8 +577,6 @@ pub(crate) struct Sequence {
     last: Option<KeptDraft>,
     pub rounds: Scope,
     pub texts: Scope,
-    /// Where texts may share numbers.
-    pub some_texts: Option<SomeTexts>,
     pub pairs: Pairs,
     pub claimed: f64,
     pub noise: [f64; NOISES.len()],
@@ -589,19 +586,6 @@ impl Sequence {
     /// ln of what each reuse of a number says of all of the log.
     pub(crate) fn reused(&self) -> impl Iterator<Item = f64> + Clone {
         self.reused.into_iter().flatten()
-    }
-
-    /// The largest of what laws of texts that share numbers say: of all texts, or of some.
-    pub(crate) fn texts_share(&self) -> (f64, &'static str) {
-        let some = self.some_texts.as_ref().map(SomeTexts::largest);
-        let all = self.texts.largest();
-        some.filter(|some| some.0 > all.0).unwrap_or(all)
-    }
-
-    /// ln of their mean: an e-value against fresh numbers.
-    pub(crate) fn texts_shared(&self) -> f64 {
-        let some = self.some_texts.as_ref().map_or(0.0, SomeTexts::mixture);
-        log_sum([self.texts.mixture(), some].into_iter()) - 2f64.ln()
     }
 
     /// Those that draw what is named.
@@ -653,9 +637,6 @@ impl Sequence {
             self.rounds.look(of_text, number, number.again[0]);
             let of_round = (usize::MAX, fact.round, depth);
             self.texts.look(of_round, number, number.again[1]);
-        }
-        if let Some(some) = &mut self.some_texts {
-            some.look(fact);
         }
         if let Some(before) = fact.before {
             self.pairs.look(before, &fact.next, fact.token);

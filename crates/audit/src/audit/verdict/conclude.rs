@@ -106,7 +106,7 @@ impl<'a> Weighed<'a> {
         let weight = |size: &usize| each - (*size.max(&1) as f64).ln();
         weighed.weights = sizes.iter().map(weight).collect();
         let sequence = &found.sequence;
-        let texts = sequence.texts_share().0;
+        let texts = found.texts_share().0;
         let rounds = sequence.rounds.largest().0;
         let texts = if found.shares { texts } else { 0.0 };
         let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
@@ -231,7 +231,7 @@ impl<'a> Weighed<'a> {
     /// Tells whether texts share numbers, though nothing says so.
     fn seem_to_share(&self) -> bool {
         let is_open = self.found.shares && !self.found.shares_said();
-        is_open && self.found.sequence.texts_shared() >= self.needed()
+        is_open && self.found.texts_shared() >= self.needed()
     }
 
     /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the
@@ -459,7 +459,7 @@ impl<'a> Weighed<'a> {
             fit: json_map([("numbers", json!(kind))]),
             ..Candidate::new("seed-reset-each-round", rounds, words, cure)
         });
-        let (texts, kind) = sequence.texts_share();
+        let (texts, kind) = self.found.texts_share();
         let words = format!(
             "requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"
         );
@@ -518,7 +518,7 @@ impl<'a> Weighed<'a> {
         let sequence = &self.found.sequence;
         let rounds = &sequence.rounds;
         let rounds = [rounds.mixture(), rounds.largest().0];
-        let texts = [sequence.texts_shared(), sequence.texts_share().0];
+        let texts = [self.found.texts_shared(), self.found.texts_share().0];
         let both = [("seed-reset-each-round", rounds), ("shared-stream", texts)];
         let laws = self.candidates.iter();
         let laws = laws.filter(|one| both.iter().all(|(name, _)| *name != one.name));
@@ -556,7 +556,7 @@ impl<'a> Weighed<'a> {
             log10_outputs: self.of_outputs / LN_10,
             log10_needed: self.needed() / LN_10,
             log10_rounds_share: sequence.rounds.mixture() / LN_10,
-            log10_texts_share: sequence.texts_shared() / LN_10,
+            log10_texts_share: self.found.texts_shared() / LN_10,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A log, step by step, held against the claim and every suspect.
 
 use crate::audit::data::Settings;
+use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
 use crate::audit::evidence::rows::{Pair, Reader, orders_of};
 use crate::audit::evidence::steps::{Checks, Happened, Step, follows};
@@ -128,6 +129,8 @@ pub(crate) struct Found {
     pub families: Families,
     pub tally: Tally,
     pub sequence: Sequence,
+    /// Where texts may share numbers.
+    some_texts: Option<SomeTexts>,
     /// By token: ln of the capital of "it never comes"; none of tokens that came.
     pub never: Vec<f64>,
     pub checks: Checks,
@@ -151,6 +154,19 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// The largest of what laws of texts that share numbers say: of all texts, or of some.
+    pub(crate) fn texts_share(&self) -> (f64, &'static str) {
+        let some = self.some_texts.as_ref().map(SomeTexts::largest);
+        let all = self.sequence.texts.largest();
+        some.filter(|some| some.0 > all.0).unwrap_or(all)
+    }
+
+    /// ln of their mean: an e-value against fresh numbers.
+    pub(crate) fn texts_shared(&self) -> f64 {
+        let some = self.some_texts.as_ref().map_or(0.0, SomeTexts::mixture);
+        log_sum([self.sequence.texts.mixture(), some].into_iter()) - 2f64.ln()
+    }
+
     /// Tells whether the log or the options say that texts share numbers.
     pub(crate) fn shares_said(&self) -> bool {
         self.alone < 1.0
@@ -483,7 +499,7 @@ impl<'a> Asked<'a> {
             ],
             ..Found::default()
         };
-        found.sequence.some_texts = found.shares.then(SomeTexts::default);
+        found.some_texts = found.shares.then(SomeTexts::default);
         let mut came = BTreeSet::<usize>::new();
         let mut fold = |part: &Part| {
             found.tally.add(&part.tally);
@@ -495,6 +511,9 @@ impl<'a> Asked<'a> {
             found.tied += part.tied;
             for fact in &part.facts {
                 found.sequence.look(fact);
+                if let Some(some) = &mut found.some_texts {
+                    some.look(fact);
+                }
             }
             came.extend(&part.tokens);
         };

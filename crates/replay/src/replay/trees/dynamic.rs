@@ -1,6 +1,7 @@
 //! Trees that follow the text: every node that the draft thinks likely enough.
 
-use super::super::measured::ratio;
+use super::super::between::{RoundBounds, replay_between_with};
+use super::super::measured::{ratio, within};
 use super::super::read::{Text, Texts};
 use super::super::timings::Timings;
 use super::data::ThresholdTree;
@@ -120,6 +121,19 @@ impl Sums {
     }
 }
 
+/// Bounds of the rounds along a text, `times` by their levels, whatever q of its tokens is that rows do not list.
+fn bounds(text: &Text, threshold: f64, levels: usize, times: &[f64]) -> RoundBounds {
+    replay_between_with(levels, text.places.len(), times, |start, room| {
+        [0, 1].map(|end| {
+            let ahead = text.ahead(start).iter().take(room);
+            let q: Vec<f64> = ahead.map(|place| place.draft_bounds[end]).collect();
+            let accepted = threshold_accepted(&q, &threshold, room);
+            let reached = |level: usize| f64::from(u8::from(level <= accepted));
+            (0..=room).map(reached).collect()
+        })
+    })
+}
+
 /// The trees of all thresholds, of at most so many levels. Where there are rollouts, of no more
 /// than they have tokens.
 pub(super) fn threshold_trees(
@@ -141,19 +155,38 @@ pub(super) fn threshold_trees(
             // A round takes its levels' draft steps at most, and a pass that costs the same
             // for all trees.
             let slowest = timings.filter(|timings| timings.is_flat());
+            let times = slowest.and_then(|timings| {
+                let (step, pass) = (timings.draft_step.seconds, timings.verifying(1)?);
+                let time = |level| (pass + level as f64 * step) / timings.target_step.seconds;
+                Some((0..=levels).map(time).collect::<Vec<f64>>())
+            });
+            let open = (!texts.are_whole()).then(|| {
+                let times = times.as_deref().unwrap_or_default();
+                let of = |text: &Text| bounds(text, threshold, levels, times);
+                let found = side_by_side::each(&texts.texts, of);
+                let mut all = RoundBounds::default();
+                found.into_iter().for_each(|one| all.add(one));
+                all
+            });
+            let all: f64 = tokens.iter().sum();
+            let within = |estimate, of: &dyn Fn(&RoundBounds, usize) -> f64| {
+                within(estimate, open.map(|open| [0, 1].map(|end| of(&open, end))))
+            };
             ThresholdTree {
                 threshold,
                 levels,
-                expected_accepted_length: ratio(&|sums, _| sums.accepted),
-                tokens_per_call: ratio(&|sums, tokens| (tokens, sums.calls)).unwrap_or_default(),
+                expected_accepted_length: ratio(&|sums, _| sums.accepted)
+                    .map(|one| within(one, &|open, end| open.accepted[end] / open.whole)),
+                tokens_per_call: within(
+                    ratio(&|sums, tokens| (tokens, sums.calls)).unwrap_or_default(),
+                    &|open, end| all / open.calls[1 - end],
+                ),
                 nodes_per_round: ratio(&|sums, _| sums.nodes),
-                speedup_at_least: slowest.and_then(|timings| {
-                    let step = timings.draft_step.seconds;
-                    let pass = timings.verifying(1)?;
-                    ratio(&|sums, tokens| {
-                        let time = sums.calls * pass + sums.levels * step;
-                        (timings.target_step.seconds * tokens, time)
-                    })
+                speedup_at_least: times.as_ref().and_then(|times| {
+                    let [pass, more] = [times[0], times.get(1).map_or(0.0, |one| one - times[0])];
+                    let speed =
+                        ratio(&|sums, tokens| (tokens, sums.calls * pass + sums.levels * more))?;
+                    Some(within(speed, &|open, end| all / open.time[1 - end]))
                 }),
             }
         })

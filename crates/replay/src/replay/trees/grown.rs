@@ -1,6 +1,5 @@
 //! Trees that are made for logged texts: the best one within a budget, and that of Sequoia.
 
-use super::super::timings::Timings;
 use super::data::{ByBudget, GrownTree, SequoiaTree};
 use super::grow::{Growth, Limits};
 use super::measure::Measurement;
@@ -50,17 +49,6 @@ impl Family {
     fn by_slot(trees: &SlotTrees, sizes: &BTreeSet<usize>) -> Self {
         let tree = |&nodes: &usize| Some((trees.tree(nodes).ok()?, trees.value(nodes)));
         Self::new(sizes.iter().filter_map(tree))
-    }
-
-    /// The one that promises the quickest tree, or where no times are known the largest E\[tau\].
-    fn best(all: impl Iterator<Item = Self>, timings: Option<&Timings>) -> Option<Self> {
-        let of = |(tree, _, promised): &(DraftTree, f64, f64)| match timings {
-            Some(timings) => (timings.levels(tree.depth(), tree.len()))
-                .map_or(0.0, |time| (1.0 + promised) / time),
-            None => *promised,
-        };
-        let promise = |family: &Self| family.trees.iter().map(of).fold(0.0, f64::max);
-        all.max_by(|a, b| promise(a).total_cmp(&promise(b)))
     }
 }
 
@@ -143,8 +131,8 @@ impl Measurement<'_> {
     }
 
     /// Trees that may be best: grown node by node, and by slots where what children get depends on
-    /// how many they are. Where draft steps cost time, of either kind those within the depth that
-    /// promises most. And the named trees within the budget.
+    /// how many they are; where draft steps cost time, within each depth. And the named trees within the
+    /// budget.
     fn families(&self, pair: &Pair, shares: &Shares, limits: Limits) -> Vec<Family> {
         let timings = self.settings.timings.as_ref();
         // Where times have steps trees end before them.
@@ -165,11 +153,11 @@ impl Measurement<'_> {
             .filter(|within| is_nested || within.depth == limits.depth);
         let grown =
             all.map(|within| Family::grown(&Growth::new(self.choosing(shares), within), &sizes));
-        let mut families = Vec::from_iter(Family::best(grown, timings));
+        let mut families: Vec<Family> = grown.collect();
         if !is_nested {
             let rates = SlotRates::new(self.choosing(shares), limits);
             let slots = within.map(|within| Family::by_slot(&rates.best_trees(within), &sizes));
-            families.extend(Family::best(slots, timings));
+            families.extend(slots);
         }
         let depths = self.texts.depths_or(usize::MAX);
         let depths = depths.min(self.settings.deepest());

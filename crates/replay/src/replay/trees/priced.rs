@@ -269,7 +269,7 @@ impl Measurement<'_> {
             Some(_) => Ok(own),
             None => refused(
                 "it is of stratified drafts with level-4; leave ⟨laws⟩ and ⟨verifiers⟩ out, or name \
-                 both"
+                 stratified and level-4 among them"
                     .to_owned(),
             ),
         }
