@@ -413,7 +413,10 @@ struct Earlier {
 /// Returns what is drawn, with its law: cells of its number, and whether it came before.
 fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: &Earlier) -> Option<Number> {
     let own = get(law, outcome);
+    // What is hardly drawn tells little.
     let first = earlier.first.iter();
+    let first = first.map(|&(text, place)| (text, place == outcome, get(law, place)));
+    let first = first.filter(|(.., mass)| *mass >= LIKELY);
     (own > 0.0).then(|| Number {
         drawn,
         nth: 0,
@@ -425,9 +428,7 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: &Earlier) -> Optio
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
         }),
-        first: first
-            .map(|&(text, place)| (text, place == outcome, get(law, place)))
-            .collect(),
+        first: first.collect(),
     })
 }
 
