@@ -150,6 +150,7 @@ fn rules() -> String {
 impl AuditArgs {
     /// The rule that is named, or that a log without drafts leaves.
     fn rule(&self, has_drafts: bool) -> Result<Rule, CliError> {
+        let refused = |why: &str| Err(CliError::input(&self.log, why));
         match (self.rule, &self.scheme) {
             // The rule is of what was counted, and the text alone can be audited beside it.
             (Some(_), None) if !self.counters.is_empty() && !has_drafts => Ok(Rule::TEXT),
@@ -157,22 +158,19 @@ impl AuditArgs {
             (Some(rule), Some(law)) => rule
                 .under(law)
                 .map_err(|message| CliError::input(&self.log, format!("⟨law⟩: {message}"))),
-            (None, Some(_)) => Err(CliError::input(
-                &self.log,
+            (None, Some(_)) => refused(
                 "⟨law⟩ says how the drafts of a rule are drawn: name the rule by \
                  ⟨rule⟩, such as ⟨rule level-4⟩",
-            )),
-            (None, None) if !self.counters.is_empty() => Err(CliError::input(
-                &self.log,
+            ),
+            (None, None) if !self.counters.is_empty() => refused(
                 "⟨counters⟩ is held against a rule: say by ⟨rule⟩ what the server says \
                  that it does with its drafts: token, block or one-hot",
-            )),
+            ),
             (None, None) if !has_drafts => Ok(Rule::TEXT),
-            (None, None) => Err(CliError::input(
-                &self.log,
+            (None, None) => refused(
                 "has drafts: say by ⟨rule⟩ what the engine says that it does with them, \
                  such as ⟨rule token⟩, or ⟨rule text⟩ to audit what came out alone",
-            )),
+            ),
         }
     }
 
@@ -318,30 +316,23 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     let made = if records {
         let text = read_lines(&args.log, LONGEST_RECORD)
             .map_err(|source| CliError::unread(&args.log, source))?;
-        if !args.counters.is_empty() {
-            return Err(CliError::input(
+        let refused = |why| {
+            Err(CliError::input(
                 &args.log,
-                "is a file of records; ⟨counters⟩ is held against the rows of a log",
-            ));
+                format!("is a file of records{why}"),
+            ))
+        };
+        if !args.counters.is_empty() {
+            return refused("; ⟨counters⟩ is held against the rows of a log");
         }
         if args.parted.is_a_part() {
-            return Err(CliError::input(
-                &args.log,
-                "is a file of records, which have no rows to read in parts; leave ⟨partial⟩ out",
-            ));
+            return refused(", which have no rows to read in parts; leave ⟨partial⟩ out");
         }
         if args.plain.is_some() {
-            return Err(CliError::input(
-                &args.log,
-                "is a file of records, without tokens; ⟨plain⟩ is for logs of rows",
-            ));
+            return refused(", without tokens; ⟨plain⟩ is for logs of rows");
         }
         if args.negative_control {
-            return Err(CliError::input(
-                &args.log,
-                "is a file of records; a negative control plays engines on rows, so log \
-                 rows for it",
-            ));
+            return refused("; a negative control plays engines on rows, so log rows for it");
         }
         let records = Records::parse(&args.log, &text)?;
         let has_drafts = records.records.iter().any(|record| record.draft.is_some());

@@ -218,20 +218,19 @@ pub(super) fn command(part: &Path) -> Result<String, CliError> {
     Ok(words.join(" "))
 }
 
+/// Refuses a file that was not written whole.
+fn broken(path: &Path, what: impl std::fmt::Display) -> CliError {
+    let message = format!("is no part, or not whole: {what}; write it again");
+    CliError::input(path, message)
+}
+
 /// A part, with what stands behind its line.
 fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
     let mut bytes = files::read(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
-    let wrong = |what: String| {
-        CliError::input(
-            path,
-            format!("is no part, or not whole: {what}; write it again"),
-        )
-    };
     let end = bytes.iter().position(|byte| *byte == b'\n');
-    let end = end.ok_or_else(|| wrong("its first line has no end".to_owned()))?;
+    let end = end.ok_or_else(|| broken(path, "its first line has no end"))?;
     let behind = bytes.split_off(end + 1);
-    let mut head: Head =
-        serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let mut head: Head = serde_json::from_slice(&bytes).map_err(|error| broken(path, error))?;
     if head.version != crate::log::tool() {
         return Err(CliError::input(
             path,
@@ -243,9 +242,14 @@ fn open(path: &Path) -> Result<(Head, Vec<u8>), CliError> {
         ));
     }
     if head.hash(path, &behind)? != head.sha256 {
-        return Err(wrong("it is not what was written".to_owned()));
+        return Err(broken(path, "it is not what was written"));
     }
     Ok((head, behind))
+}
+
+/// What stands behind a part's line.
+fn held<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, CliError> {
+    postcard::from_bytes(bytes).map_err(|error| broken(path, error))
 }
 
 /// What all parts of one command have, and how it was typed.
@@ -262,58 +266,43 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
     let mut evidence: Option<Evidence> = None;
     for path in paths {
         let (head, bytes) = open(path)?;
+        let refused = |message: String| CliError::input(path, message);
         if let Some((first, other)) = heads.first() {
             let first = first.display();
             if head.command != other.command {
-                return Err(CliError::input(
-                    path,
-                    format!(
-                        "does not go with {first}: it is of {}, and that of {}",
-                        head.command, other.command
-                    ),
-                ));
+                return Err(refused(format!(
+                    "does not go with {first}: it is of {}, and that of {}",
+                    head.command, other.command
+                )));
             }
             if head.shard[1] != other.shard[1] {
-                return Err(CliError::input(
-                    path,
-                    format!(
-                        "is one of {} parts, and {first} one of {}",
-                        head.shard[1], other.shard[1]
-                    ),
-                ));
+                return Err(refused(format!(
+                    "is one of {} parts, and {first} one of {}",
+                    head.shard[1], other.shard[1]
+                )));
             }
         }
         if let Some((twice, _)) = heads.iter().find(|(_, other)| other.shard == head.shard) {
-            return Err(CliError::input(
-                path,
-                format!(
-                    "is part {} of {}, and so is {}",
-                    head.shard[0],
-                    head.shard[1],
-                    twice.display()
-                ),
-            ));
+            let [index, count] = head.shard;
+            return Err(refused(format!(
+                "is part {index} of {count}, and so is {}",
+                twice.display()
+            )));
         }
-        let broken = |error: postcard::Error| {
-            CliError::input(
-                path,
-                format!("is no part, or not whole: {error}; write it again"),
-            )
-        };
         if head.command.starts_with("specgap counters") {
-            let part: Counted = postcard::from_bytes(&bytes).map_err(broken)?;
+            let part: Counted = held(path, &bytes)?;
             match &mut counts {
                 Some(all) => all.append(part),
                 None => counts = Some(part),
             }
         } else if head.command.starts_with("specgap audit") {
-            let part: Evidence = postcard::from_bytes(&bytes).map_err(broken)?;
+            let part: Evidence = held(path, &bytes)?;
             match &mut evidence {
                 Some(all) => all.append(part),
                 None => evidence = Some(part),
             }
         } else {
-            rows.append(postcard::from_bytes(&bytes).map_err(broken)?);
+            rows.append(held(path, &bytes)?);
         }
         heads.push((path, head));
     }

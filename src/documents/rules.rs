@@ -46,34 +46,39 @@ fn short(number: String) -> String {
     number.replace("0.", ".")
 }
 
+/// Temperatures and numbers of drafts, with what a row begins with.
+fn places(drafts: &[usize]) -> impl Iterator<Item = (&'static str, usize, String)> {
+    let each = ["1.0", "0.7", "0.3"].into_iter();
+    each.flat_map(|at| drafts.iter().map(move |&n| (at, n)))
+        .map(|(at, n)| (at, n, short(format!("{}, {n}", at.trim_end_matches(".0")))))
+}
+
 /// Better drafts beside what engines do, with paired differences.
 pub(super) fn better() -> String {
     let accepted = Accepted::read("");
     let differences = lines("table-comparisons.csv", 3);
     let mut rows = Vec::new();
-    for temperature in ["1.0", "0.7", "0.3"] {
-        for drafts in [2, 4, 8] {
-            let of = |law, rule| accepted.at(temperature, law, rule, drafts);
-            let more = |than: &str| {
-                let group = format!("T = {temperature}, n = {drafts}");
-                let key = [group.as_str(), "stratified/level-4", than].map(str::to_owned);
-                let row = &differences[&key.to_vec()];
-                let ends = ["difference/low", "difference/high"].map(|end| number(row, end));
-                let (mean, half) = (number(row, "difference"), (ends[1] - ends[0]) / 2.0);
-                short(format!("{mean:+.3} ± {half:.3}"))
-            };
-            rows.push([
-                short(format!("{}, {drafts}", temperature.trim_end_matches(".0"))),
-                of("top", "exact-match"),
-                of("greedy", "α*, the optimum"),
-                of("with-replacement", "rrs"),
-                of("with-replacement", "importance"),
-                of("without-replacement", "shared-gumbel"),
-                format!("**{}**", of("stratified", "level-4")),
-                more("top/exact-match"),
-                more("with-replacement/rrs"),
-            ]);
-        }
+    for (temperature, drafts, place) in places(&[2, 4, 8]) {
+        let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+        let more = |than: &str| {
+            let group = format!("T = {temperature}, n = {drafts}");
+            let key = [group.as_str(), "stratified/level-4", than].map(str::to_owned);
+            let row = &differences[&key.to_vec()];
+            let ends = ["difference/low", "difference/high"].map(|end| number(row, end));
+            let (mean, half) = (number(row, "difference"), (ends[1] - ends[0]) / 2.0);
+            short(format!("{mean:+.3} ± {half:.3}"))
+        };
+        rows.push([
+            place,
+            of("top", "exact-match"),
+            of("greedy", "α*, the optimum"),
+            of("with-replacement", "rrs"),
+            of("with-replacement", "importance"),
+            of("without-replacement", "shared-gumbel"),
+            format!("**{}**", of("stratified", "level-4")),
+            more("top/exact-match"),
+            more("with-replacement/rrs"),
+        ]);
     }
     let head = [
         "T, drafts",
@@ -93,20 +98,18 @@ pub(super) fn better() -> String {
 pub(super) fn noise() -> String {
     let accepted = Accepted::read("");
     let mut rows = Vec::new();
-    for temperature in ["1.0", "0.7", "0.3"] {
-        for drafts in [1, 2, 4, 8] {
-            let of = |law, rule| accepted.at(temperature, law, rule, drafts);
-            rows.push([
-                short(format!("{}, {drafts}", temperature.trim_end_matches(".0"))),
-                of("without-replacement", "shared-gumbel"),
-                of("without-replacement", "rrs-wo"),
-                of("without-replacement", "α*, the optimum"),
-                of("with-replacement", "gls"),
-                of("with-replacement", "rrs"),
-                of("with-replacement", "importance"),
-                of("with-replacement", "exact-match"),
-            ]);
-        }
+    for (temperature, drafts, place) in places(&[1, 2, 4, 8]) {
+        let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+        rows.push([
+            place,
+            of("without-replacement", "shared-gumbel"),
+            of("without-replacement", "rrs-wo"),
+            of("without-replacement", "α*, the optimum"),
+            of("with-replacement", "gls"),
+            of("with-replacement", "rrs"),
+            of("with-replacement", "importance"),
+            of("with-replacement", "exact-match"),
+        ]);
     }
     let head = [
         "T, drafts",
@@ -126,27 +129,24 @@ pub(super) fn pairs() -> String {
     let (mut rows, mut above, mut cells) = (Vec::new(), 0, 0);
     for pair in ["draft", "skip-25", "q4-64", "skip-29"] {
         let accepted = Accepted::read(&format!("{pair}/"));
-        for temperature in ["1.0", "0.7", "0.3"] {
-            for drafts in [1, 2, 4, 8] {
-                let of = |law, rule| accepted.at(temperature, law, rule, drafts);
-                let others = [
-                    of("with-replacement", "rrs"),
-                    of("with-replacement", "gls"),
-                    of("without-replacement", "shared-gumbel"),
-                    of("with-replacement", "importance"),
-                    of("greedy", "α*, the optimum"),
-                ];
-                let strata = of("stratified", "level-4");
-                if drafts > 1 {
-                    cells += 1;
-                    above += usize::from(others.iter().all(|other| *other <= strata));
-                }
-                let [rrs, gls, one, best, greedy] = others;
-                let place = short(format!("{}, {drafts}", temperature.trim_end_matches(".0")));
-                let row = [pair.to_owned(), place, rrs, gls, one, best, greedy];
-                let [a, b, c, d, e, f, g] = row;
-                rows.push([a, b, c, d, e, f, g, format!("**{strata}**")]);
+        for (temperature, drafts, place) in places(&[1, 2, 4, 8]) {
+            let of = |law, rule| accepted.at(temperature, law, rule, drafts);
+            let others = [
+                of("with-replacement", "rrs"),
+                of("with-replacement", "gls"),
+                of("without-replacement", "shared-gumbel"),
+                of("with-replacement", "importance"),
+                of("greedy", "α*, the optimum"),
+            ];
+            let strata = of("stratified", "level-4");
+            if drafts > 1 {
+                cells += 1;
+                above += usize::from(others.iter().all(|other| *other <= strata));
             }
+            let [rrs, gls, one, best, greedy] = others;
+            let row = [pair.to_owned(), place, rrs, gls, one, best, greedy];
+            let [a, b, c, d, e, f, g] = row;
+            rows.push([a, b, c, d, e, f, g, format!("**{strata}**")]);
         }
     }
     let head = [

@@ -5,17 +5,6 @@ use specgap_sampling::Cuts;
 use specgap_statistics::Estimate;
 use std::collections::HashMap;
 
-/// A number of a report that left the interval which another report gives it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Regression {
-    /// Which number.
-    pub what: String,
-    /// Its value now; `None` if it is not in the report any more.
-    pub now: Option<f64>,
-    /// Its interval in the baseline.
-    pub interval: [f64; 2],
-}
-
 /// A number of a baseline, beside what it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Against {
@@ -65,31 +54,6 @@ pub fn against(now: &GapReport, baseline: &GapReport, tolerance: Option<f64>) ->
             what,
             interval: allowed(estimate),
             slack,
-        })
-        .collect()
-}
-
-/// Compares the means of a report with the 95% intervals of a baseline: every
-/// number of the baseline has to be there and within its interval, widened by
-/// 1e-9 for rounding.
-///
-/// # Example
-/// ```
-/// use specgap_measure::{GapReport, regressions};
-/// # fn check(now: &GapReport, before: &GapReport) {
-/// for regression in regressions(now, before) {
-///     println!("{}: {:?}", regression.what, regression.now);
-/// }
-/// # }
-/// ```
-pub fn regressions(now: &GapReport, baseline: &GapReport) -> Vec<Regression> {
-    against(now, baseline, None)
-        .into_iter()
-        .filter(|number| !number.holds())
-        .map(|number| Regression {
-            what: number.what,
-            now: number.now,
-            interval: number.interval,
         })
         .collect()
 }

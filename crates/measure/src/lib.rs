@@ -67,7 +67,7 @@ mod tally;
 mod truncation;
 mod unit;
 
-pub use baseline::{Against, Regression, against, regressions};
+pub use baseline::{Against, against};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, folders,
 };

@@ -41,7 +41,7 @@ pub struct OwnRow<'a> {
 /// ```
 ///
 /// [`Kind::Float`]: specgap_number::known::Kind::Float
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnRate {
     /// P(the output is one of the drafts): what reports call acceptance.
     pub membership: f64,
@@ -59,9 +59,7 @@ impl From<f64> for OwnRate {
     fn from(membership: f64) -> Self {
         Self {
             membership,
-            algorithmic: None,
-            total_variation: None,
-            noise: None,
+            ..Self::default()
         }
     }
 }

@@ -111,7 +111,7 @@ enum Shape {
 struct Mark(Ink, Shape);
 
 /// A picture as a list of marks. Coordinates are pixels from the upper left corner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Canvas {
     width: u32,
     height: u32,
@@ -139,10 +139,7 @@ impl Canvas {
         Self {
             width,
             height,
-            marks: Vec::new(),
-            title: None,
-            data: String::new(),
-            tex: String::new(),
+            ..Self::default()
         }
     }
 

@@ -91,11 +91,6 @@ impl Block {
     pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(text.into())
     }
-
-    /// What a reader has to know to read the numbers right.
-    pub fn caution(text: impl Into<String>) -> Self {
-        Self::Caution(text.into())
-    }
 }
 
 impl From<Table> for Block {

@@ -1,12 +1,12 @@
 //! Random problems of blocks, and all draws and trees, for tests.
 
 use crate::replay::Limits;
-use rand::Rng;
-use rand_chacha::ChaCha8Rng;
-use specgap_core::problem::BlockProblem;
+pub(crate) use blocks::random_problem;
 use specgap_core::tree::{Node, TokenTree};
-use specgap_number::distribution::{Draft, Rational, Target, ratio};
 use specgap_number::number::Number;
+
+#[path = "../../exact/src/block/random_problem.rs"]
+mod blocks;
 
 /// Calls with every draw of an entry from each of some laws, and its probability, which is above 0.
 pub(crate) fn each_draw<T: Number>(laws: &[Vec<T>], mut visit: impl FnMut(&[usize], &T)) {
@@ -62,24 +62,4 @@ pub(crate) fn all_trees(nodes: usize, limits: Limits) -> Vec<Vec<Vec<usize>>> {
         trees = larger;
     }
     trees
-}
-
-/// Conditionals in fractions of small integers, some of them 0.
-pub(crate) fn random_problem(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> BlockProblem {
-    let mut row = || {
-        let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..6)).collect();
-        weights[rng.random_range(0..vocab)] += 1;
-        let sum: u32 = weights.iter().sum();
-        let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
-        weights.iter().map(fraction).collect::<Vec<Rational>>()
-    };
-    let made = BlockProblem::by_prefix("random", vocab, length, |prefix| {
-        let mut row = (prefix.len() < length).then_some(&mut row);
-        let target = row
-            .as_mut()
-            .map(|row| Target::from_rationals(row()).unwrap());
-        let draft = row.map(|row| Draft::from_rationals(row()).unwrap());
-        (target, draft)
-    });
-    made.unwrap()
 }

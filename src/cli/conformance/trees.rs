@@ -256,10 +256,7 @@ impl Drawn {
         };
         let node = |token| DrawnNode {
             token,
-            target: Vec::new(),
-            drafts: Vec::new(),
-            tuples: Vec::new(),
-            sure: None,
+            ..DrawnNode::default()
         };
         drawn.nodes.push(node(0));
         let mut here = 0;

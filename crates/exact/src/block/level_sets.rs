@@ -441,6 +441,7 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::block::random_problem::random_problem;
     use crate::block::single_draft_optimum;
     use crate::block::transport::block_optimum;
     use rand::{Rng, SeedableRng};
@@ -448,30 +449,6 @@ pub(crate) mod tests {
     use specgap_core::problem::BlockProblem;
     use specgap_number::distribution::{Draft, Target, ratio};
     use std::collections::BTreeMap;
-
-    /// Conditionals in fractions of small integers, some of them 0.
-    pub(crate) fn random_problem(
-        rng: &mut ChaCha8Rng,
-        vocab: usize,
-        length: usize,
-    ) -> BlockProblem {
-        let mut row = || {
-            let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..6)).collect();
-            weights[rng.random_range(0..vocab)] += 1;
-            let sum: u32 = weights.iter().sum();
-            let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
-            weights.iter().map(fraction).collect::<Vec<Rational>>()
-        };
-        let made = BlockProblem::by_prefix("random", vocab, length, |prefix| {
-            let mut row = (prefix.len() < length).then_some(&mut row);
-            let target = row
-                .as_mut()
-                .map(|row| Target::from_rationals(row()).unwrap());
-            let draft = row.map(|row| Draft::from_rationals(row()).unwrap());
-            (target, draft)
-        });
-        made.unwrap()
-    }
 
     /// Random problems from a seed, and their trees in fractions.
     pub(crate) fn random_trees(

@@ -36,6 +36,8 @@ pub mod level_sets;
 mod optimal;
 mod ordered;
 pub mod program;
+#[cfg(test)]
+mod random_problem;
 mod rounds;
 mod select;
 mod single_draft;

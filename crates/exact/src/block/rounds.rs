@@ -168,7 +168,7 @@ fn behind(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::level_sets::tests::random_problem;
+    use crate::block::random_problem::random_problem;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::greedy_block_starts;

@@ -349,6 +349,13 @@ mod tests {
         }
     }
 
+    /// Why there is no flow.
+    fn flow(solution: &Solution) -> Option<String> {
+        let mut methods = solution.methods.iter();
+        let run = methods.find(|run| run.method == Method::MaxFlow);
+        run.unwrap().outcome.reason().map(str::to_owned)
+    }
+
     /// Three strata of 180 tokens are 1e5 sets: a flow of many seconds, where the level rule takes
     /// one. What is small is solved by both.
     #[test]
@@ -362,11 +369,6 @@ mod tests {
             let law = Stratified::new(Draft::new(&row(vocab)).unwrap(), 3, straddle);
             let target = Target::new(&vec![1.0 / f64::from(vocab); vocab.into()]).unwrap();
             Problem::new("strata", target, law).unwrap()
-        };
-        let flow = |solution: &Solution| {
-            let mut methods = solution.methods.iter();
-            let run = methods.find(|run| run.method == Method::MaxFlow);
-            run.unwrap().outcome.reason().map(str::to_owned)
         };
         let small = solve(&of(30, Straddle::Once), &limits);
         assert_eq!(flow(&small), None);
@@ -407,11 +409,6 @@ mod tests {
             let law = WithReplacement::new(Draft::new(&row(5)).unwrap(), 2);
             let target = Target::new(&row(3)).unwrap();
             Problem::new("iid", target, law).unwrap()
-        };
-        let flow = |solution: &Solution| {
-            let mut methods = solution.methods.iter();
-            let run = methods.find(|run| run.method == Method::MaxFlow);
-            run.unwrap().outcome.reason().map(str::to_owned)
         };
         let large = solve(&of(1500), &Limits::default());
         let reason = flow(&large).unwrap_or_default();

@@ -220,7 +220,7 @@ pub(super) fn check_shape(
 /// assert_eq!((first.position, first.tokens, first.q), (0, &[1, 0][..], &[0.5, 0.75][..]));
 /// # Ok::<(), specgap_log::log::LogError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rollouts {
     columns: Columns,
     length: usize,
@@ -397,12 +397,8 @@ impl Log {
             check_record(self.path(), record)?;
         }
         let mut all = Rollouts {
-            columns: Columns::default(),
-            length: 0,
             record,
-            places: Vec::new(),
-            files: Vec::new(),
-            by_position: Map::new(),
+            ..Rollouts::default()
         };
         let mut lists = None;
         for shard in self

@@ -878,16 +878,11 @@ impl LogWriter {
 
     fn check_row(&self, name: &str, row: &[f32], number: usize) -> Result<(), LogError> {
         let path = &self.directory;
-        if row.len() != self.layout.vocabulary {
-            return Err(LogError::row(
-                path,
-                name,
-                number,
-                format!(
-                    "has {} entries; the vocabulary has {}",
-                    row.len(),
-                    self.layout.vocabulary
-                ),
+        let refused = |why: String| Err(LogError::row(path, name, number, why));
+        let (entries, vocabulary) = (row.len(), self.layout.vocabulary);
+        if entries != vocabulary {
+            return refused(format!(
+                "has {entries} entries; the vocabulary has {vocabulary}"
             ));
         }
         if let Some(column) = row.iter().position(|&x| x.is_nan() || x == f32::INFINITY) {
@@ -903,12 +898,7 @@ impl LogWriter {
             ));
         }
         if row.iter().all(|&x| x == f32::NEG_INFINITY) {
-            return Err(LogError::row(
-                path,
-                name,
-                number,
-                "is -inf at every token, which leaves nothing to draw",
-            ));
+            return refused("is -inf at every token, which leaves nothing to draw".to_owned());
         }
         Ok(())
     }

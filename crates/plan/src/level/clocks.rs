@@ -61,7 +61,7 @@ pub struct ClockPasses {
 }
 
 /// The tokens that may be drafted, ascending, with p and the rows: an entry a draft.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Rows {
     drafts: usize,
     tokens: Vec<u32>,
@@ -169,9 +169,7 @@ impl Rows {
         let p = target.probabilities();
         let mut rows = Self {
             drafts: drafts.len(),
-            tokens: Vec::new(),
-            target: Vec::new(),
-            drafted: Vec::new(),
+            ..Self::default()
         };
         for (token, &p) in p.iter().enumerate() {
             let own = drafts.iter().map(|q| q.probabilities()[token]);

@@ -61,9 +61,6 @@ impl Pass {
 /// Source: specgap's: `docs/theory/`.
 #[derive(Clone, Debug)]
 pub struct SymmetricPasses {
-    /// p/q, by token.
-    ratio: Vec<f64>,
-    passes: Vec<Pass>,
     thinning: Thinning,
     rates: LevelRates,
     refused_draft: f64,
@@ -99,14 +96,13 @@ impl SymmetricPasses {
     ) -> Result<Self, PlanError> {
         PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let (p, q) = (target.probabilities(), draft.probabilities());
-        let ratio: Vec<f64> = (p.iter().zip(q))
-            .map(|(&p, &q)| if q > 0.0 { p / q } else { 0.0 })
-            .collect();
-        let mut now = Scratch::copied(&ratio);
+        let mut now = Scratch::filled(q.len(), 0.0);
+        for (ratio, (&p, &q)) in now.iter_mut().zip(p.iter().zip(q)) {
+            *ratio = if q > 0.0 { p / q } else { 0.0 };
+        }
         let mut mass = Scratch::copied(q);
         let mut emitted = Scratch::filled(q.len(), 0.0);
         let mut s = split_sum(q, q, |mass, _| mass).min(1.0);
-        let mut passes = Vec::with_capacity(levels.len());
         for &level in levels {
             let start = drafts as f64 * s.powi((drafts - 1) as i32);
             let mut pass = Pass {
@@ -134,7 +130,6 @@ impl SymmetricPasses {
                 };
             }
             s -= taken;
-            passes.push(pass);
         }
         // No clock rings, and x is drafted: n s^(n-1) of its mass. Or one rings, and is refused.
         let drafted = drafts as f64 * s.powi((drafts - 1) as i32);
@@ -153,10 +148,8 @@ impl SymmetricPasses {
         let most = 1.0 + inside(p) - inside(q).powi(drafts as i32);
         let most_error = (3.0 * n + 6.0) * f64::EPSILON + 2.0 * PROBABILITY_RELATIVE_ERROR;
         // Every pass rounds a mass, its sum and a mean price.
-        let error = accepted * (passes.len() + 1) as f64 * (10.0 * n + 40.0) * f64::EPSILON;
+        let error = accepted * (levels.len() + 1) as f64 * (10.0 * n + 40.0) * f64::EPSILON;
         Ok(Self {
-            ratio,
-            passes,
             thinning,
             rates: LevelRates::enclosed([accepted, error], [most, most_error]),
             refused_draft,
@@ -172,60 +165,5 @@ impl SymmetricPasses {
     /// of the n is it equally often.
     pub fn given(&self, token: u32, p: f64) -> f64 {
         self.thinning.given(token, p, self.rates.acceptance.value())
-    }
-
-    /// The part of a token that rings in each pass.
-    fn parts(&self, token: u32) -> impl Iterator<Item = f64> {
-        let mut ratio = self.ratio.get(token as usize).copied().unwrap_or(0.0);
-        self.passes.iter().map(move |pass| {
-            let part = pass.part(ratio);
-            ratio = if part < 1.0 {
-                pass.behind(ratio, part)
-            } else {
-                0.0
-            };
-            part
-        })
-    }
-
-    /// Probability that each draft of the tuple is accepted; the rest of 1 goes to the
-    /// residual. O(n^3) a pass.
-    ///
-    /// With g = 1 - e, a clock survives to the place u with probability (1 - u) + g u. A product
-    /// of these is a sum over how many take the second term, with coefficients that are never
-    /// negative, and the integral of `u^m (1 - u)^(n-1-m)` is 1 over n times a binomial.
-    pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
-        let count = tuple.len();
-        let mut accepted = vec![0.0; count];
-        let mut alive = 1.0;
-        let parts: Vec<Vec<f64>> = tuple.iter().map(|&x| self.parts(x).collect()).collect();
-        for pass in 0..self.passes.len() {
-            for (slot, share) in accepted.iter_mut().enumerate() {
-                let part = parts[slot][pass];
-                if part <= 0.0 {
-                    continue;
-                }
-                let mut terms = vec![1.0];
-                for other in (0..count).filter(|&other| other != slot) {
-                    let survives = 1.0 - parts[other][pass];
-                    terms.push(0.0);
-                    for m in (1..terms.len()).rev() {
-                        terms[m] += survives * terms[m - 1];
-                    }
-                }
-                let mut beta = 1.0 / count as f64;
-                let mut sum = 0.0;
-                for (m, term) in terms.iter().enumerate() {
-                    sum += term * beta;
-                    beta *= (m + 1) as f64 / (count - 1 - m).max(1) as f64;
-                }
-                *share += alive * part * sum;
-            }
-            for parts in &parts {
-                alive *= 1.0 - parts[pass];
-            }
-        }
-        self.thinning.thin(&mut accepted, tuple);
-        accepted
     }
 }

@@ -1,13 +1,13 @@
-//! Symmetric passes against all tuples, the level plan and simulated rounds.
+//! Symmetric passes against the level plan; against all tuples they are held where rules are.
 
-use super::iid_tests::{KINDS, row, rows, tuples};
+use super::iid_tests::{KINDS, row, rows};
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Target};
 
 #[test]
-fn outputs_p_and_stays_just_below_the_level_plan() {
+fn what_is_accepted_stays_just_below_the_level_plan() {
     let mut rng = ChaCha8Rng::seed_from_u64(21);
     let mut lost = 0.0f64;
     for round in 0..400 {
@@ -18,34 +18,10 @@ fn outputs_p_and_stays_just_below_the_level_plan() {
         let passes = SymmetricPasses::solve(&p, &q, drafts, &SYMMETRIC_LEVELS).unwrap();
         let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
         let context = || format!("{:?} {:?} {drafts}", p.probabilities(), q.probabilities());
-        let mut output = vec![0.0; vocab];
-        let mut kept = vec![0.0; vocab];
-        for (tuple, weight) in tuples(&vec![q.probabilities(); drafts]) {
-            let accepted = passes.accepted(&tuple);
-            let sum: f64 = accepted.iter().sum();
-            assert!(accepted.iter().all(|&a| a >= 0.0) && sum <= 1.0 + 1e-14);
-            for (&token, share) in tuple.iter().zip(accepted) {
-                kept[token as usize] += weight * share;
-            }
-            for (output, share) in output.iter_mut().zip(&passes.residual()[..]) {
-                *output += weight * (1.0 - sum) * share;
-            }
-        }
-        for (token, &p) in (0u32..).zip(p.probabilities()) {
-            let x = token as usize;
-            assert!((output[x] + kept[x] - p).abs() < 1e-13, "{}", context());
-            assert!(
-                (passes.given(token, p) * p - kept[x]).abs() < 1e-13,
-                "{}",
-                context()
-            );
-        }
         let accepted = passes.acceptance_rate();
-        assert!(
-            (kept.iter().sum::<f64>() - accepted.value()).abs() < 1e-13,
-            "{}",
-            context()
-        );
+        let given = (0u32..).zip(p.probabilities());
+        let kept: f64 = given.map(|(token, &p)| passes.given(token, p) * p).sum();
+        assert!((kept - accepted.value()).abs() < 1e-13, "{}", context());
         let best = plan.acceptance_rate().value();
         assert!(accepted.value() <= best + 1e-13, "{}", context());
         let known = passes.optimal_acceptance_rate();
@@ -71,12 +47,6 @@ fn one_pass_by_hand() {
     let passes = SymmetricPasses::solve(&p, &q, 2, &[0.0]).unwrap();
     let accepted = 21.0 / 16.0 * 11.0 / 16.0;
     assert!((passes.acceptance_rate().value() - accepted).abs() < 1e-15);
-    // Both drafts token 0: none rings with (5/8)^2.
-    let rings: f64 = passes.accepted(&[0, 0]).iter().sum();
-    assert!((rings - (1.0 - 25.0 / 64.0)).abs() < 1e-15);
-    // Token 1 rings for sure; it is first with 1/2 + 1/2 (1 - 3/8) and so on.
-    let shares = passes.accepted(&[0, 1]);
-    assert!((shares[0] - 3.0 / 16.0).abs() < 1e-15 && (shares[1] - 13.0 / 16.0).abs() < 1e-15);
 }
 
 /// Sums over tokens may round to above 1.

@@ -49,6 +49,7 @@ fn costs(two: &Two<'_>) -> [f64; 3] {
 }
 
 /// The tokens that are not on a side anyway: p > 0 and some score.
+#[derive(Default)]
 struct Lines {
     tokens: Vec<usize>,
     p: Vec<BigInt>,
@@ -192,15 +193,7 @@ pub(super) fn solve(two: &Two<'_>) -> Optimum {
     let vocab = problem.vocab();
     let (p, rows) = (problem.target().exact(), two.scores.map(|row| row.exact()));
     let whole = |value: &BigUint| BigInt::from(value.clone());
-    let (mut lines, mut start) = (
-        Lines {
-            tokens: Vec::new(),
-            p: Vec::new(),
-            a: Vec::new(),
-            b: Vec::new(),
-        },
-        vec![false; vocab],
-    );
+    let (mut lines, mut start) = (Lines::default(), vec![false; vocab]);
     for (token, within) in start.iter_mut().enumerate() {
         let scored = rows.iter().any(|row| !row.weights[token].is_zero());
         if two.is_forced(token) || (scored && p.weights[token].is_zero()) {

@@ -5,7 +5,7 @@ use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 
 /// A node of a drafted tree.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DrawnNode {
     /// Its token; of the root any.
     pub token: u32,

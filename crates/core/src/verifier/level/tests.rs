@@ -177,6 +177,17 @@ fn symmetric_passes_come_near_the_optimum() {
             let found = on_row.unwrap().answer(&mut row, drafts, 0).unwrap().rate;
             let membership = round_nearest(&law.membership);
             assert!(found.lower() - 1e-14 <= membership && membership <= found.upper() + 1e-14);
+            let at_token = VerifierName::LEVEL_4.at_token(SchemeName::WITH_REPLACEMENT);
+            let at_token = at_token.unwrap();
+            for token in 0..vocab {
+                let found: f64 =
+                    (at_token.shares(&mut row, token, drafts, 0).unwrap().iter()).sum();
+                let exact: Rational = at_token.exact_shares(&problem, token).iter().sum();
+                assert!(
+                    (found - round_nearest(&exact)).abs() < 1e-12,
+                    "{token}: {found}"
+                );
+            }
             let short = round_nearest(&(alpha.clone() - &rate));
             // One draft is rejection sampling; chances are floats.
             assert!(drafts > 1 || short < 1e-15);

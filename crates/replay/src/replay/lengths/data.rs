@@ -287,8 +287,14 @@ impl std::fmt::Display for Parameter {
     }
 }
 
+impl Default for Parameter {
+    fn default() -> Self {
+        Self::Count(0)
+    }
+}
+
 /// What a policy does with a verifier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyResult {
     /// Its family.

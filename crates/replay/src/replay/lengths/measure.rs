@@ -566,18 +566,7 @@ impl<'a> Measurement<'a> {
             drafts,
             verifier: verifier.as_str().to_owned(),
             kind: "estimate".to_owned(),
-            expected_accepted_length: None,
-            expected_accepted_length_by_means: None,
-            accepted_from_everywhere: None,
-            tokens_per_call: None,
-            verification_rate: None,
-            discard_rate: None,
-            discard_rate_at_least: None,
-            discard_rate_at_most: None,
-            speedup: None,
-            speedup_at_most: None,
-            break_even_cost_ratio: None,
-            on_front: None,
+            ..PolicyResult::default()
         };
         // Calls and drafts of fixed lengths fall as a token is accepted more often, or are bounded by depth.
         let is_bounded = policy.family.name == "fixed" && verifier == RuleName::TOKEN;

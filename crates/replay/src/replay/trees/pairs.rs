@@ -97,6 +97,7 @@ pub(super) struct OptimaOf {
 }
 
 /// What is asked of every position.
+#[derive(Default)]
 pub(super) struct Plan {
     pub(super) pairs: Vec<Pair>,
     pub(super) bounds: Vec<OptimaOf>,
@@ -106,12 +107,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(settings: &TreeSettings) -> Self {
-        let mut plan = Self {
-            pairs: Vec::new(),
-            bounds: Vec::new(),
-            slots: Slots::default(),
-            left_out: Vec::new(),
-        };
+        let mut plan = Self::default();
         let trees = settings.trees.iter();
         let shapes: Vec<(&str, Shape)> = trees
             .map(|tree| (tree.name.as_str(), tree.tree.shape()))
