@@ -248,7 +248,10 @@ mod tests {
         });
         let words = in_words(&totals);
         assert!(words.contains("8 target calls, and no number"), "{words}");
-        assert!(words.contains("5 drafts in the text, 5.0 expected (sd 0.0; no chance"), "{words}");
+        assert!(
+            words.contains("5 drafts in the text, 5.0 expected (sd 0.0; no chance"),
+            "{words}"
+        );
         totals["calls"] = json!({"counted": 8, "mean": 7.51, "sd": 1.02, "z": 0.48});
         assert!(in_words(&totals).contains("8 target calls, 7.5 expected (sd 1.0; z = +0.48)"));
     }

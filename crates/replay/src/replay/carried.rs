@@ -190,7 +190,9 @@ mod tests {
     fn floats_follow_fractions_where_no_round_can_start() {
         let mut state = 7_u64;
         let mut row = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let share = Rational::new((state >> 33).rem_euclid(8).into(), 7.into());
             [share.clone(), share.complement()]
         };
