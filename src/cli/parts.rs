@@ -268,7 +268,8 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
                 return Err(CliError::input(
                     path,
                     format!(
-                        "does not go with {first}: it is of {}, and that of {}",
+                        "does not go with {first}: it is of {}, and that of {}; merge the parts of \
+                         one command",
                         head.command, other.command
                     ),
                 ));
@@ -277,7 +278,8 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
                 return Err(CliError::input(
                     path,
                     format!(
-                        "is one of {} parts, and {first} one of {}",
+                        "is one of {0} parts, and {first} one of {1}; merge the parts of one split, or \
+                         write all with --shard I/{1}",
                         head.shard[1], other.shard[1]
                     ),
                 ));
@@ -287,7 +289,7 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
             return Err(CliError::input(
                 path,
                 format!(
-                    "is part {} of {}, and so is {}",
+                    "is part {} of {}, and so is {}; name each part once",
                     head.shard[0],
                     head.shard[1],
                     twice.display()

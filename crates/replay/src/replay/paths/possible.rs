@@ -263,3 +263,64 @@ pub fn read_possible_with_paths(
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of four prompts with these numbers.
+    fn mean(numbers: [f64; 4]) -> Mean {
+        let mut sums = ByPrompt::new(4);
+        for (prompt, number) in numbers.into_iter().enumerate() {
+            sums.add(prompt, number);
+        }
+        sums.mean()
+    }
+
+    #[test]
+    fn a_bound_is_at_most_that_of_more_paths_and_all_tokens_of_a_path() {
+        use Form::{PooledDrafts, PooledTexts, Several};
+        let of = |(drafts, form, numbers): (usize, Form, [f64; 4])| Fitted {
+            drafts,
+            form,
+            limits: Vec::new(),
+            bound: mean(numbers),
+        };
+        let all = [
+            (1, Several, [1.0, 1.2, 1.4, 1.2]),
+            (1, PooledTexts, [2.2, 1.8, 2.0, 2.0]),
+            (2, Several, [1.9, 1.5, 1.7, 1.7]),
+            (2, PooledTexts, [1.9; 4]),
+            (3, PooledDrafts, [1.1, 1.7, 2.0, 1.6]),
+            (3, PooledTexts, [3.3, 2.9, 3.1, 3.1]),
+        ];
+        let bounds = FittedBounds {
+            all: all.into_iter().map(of).collect(),
+            length: 3,
+            clusters: 4,
+        };
+        let own: Vec<Estimate> = (bounds.all.iter())
+            .map(|one| one.bound.estimate())
+            .collect();
+        // The first of three paths is of another form, and is the least of what bounds two.
+        for (at, taken, mean) in [
+            (0, 0, 1.2),
+            (1, 3, 1.9),
+            (2, 4, 1.6),
+            (3, 3, 1.9),
+            (4, 4, 1.6),
+        ] {
+            let least = bounds.least(&bounds.all[at], Mean::clone);
+            assert!((least.mean - mean).abs() < 1e-12, "{at}: {least:?}");
+            assert_eq!(least.ci95[1], own[at].ci95[1].min(3.0));
+            assert!(least.ci95[0] <= own[at].ci95[0].min(own[taken].ci95[0]));
+        }
+        let last = bounds.least(&bounds.all[5], Mean::clone);
+        assert_eq!((last.mean, last.ci95), (3.0, [own[5].ci95[0], 3.0]));
+        // What is accepted goes off each of them, and L less it bounds the rest.
+        let accepted = mean([0.9, 1.1, 1.3, 1.1]);
+        let below = |at: usize| bounds.least(&bounds.all[at], |bound| bound.minus(&accepted));
+        assert!((below(0).mean - 0.1).abs() < 1e-12 && below(0).ci95[1] - below(0).ci95[0] < 1e-9);
+        assert!((below(2).mean - 0.5).abs() < 1e-12 && (below(5).mean - 1.9).abs() < 1e-12);
+    }
+}
