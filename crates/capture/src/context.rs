@@ -28,16 +28,18 @@ const FIELDS: [&str; 4] = [
 ];
 
 impl Context {
-    /// Of the graph, or of the `config.json` in its folder, or beside a folder that is named `onnx`.
-    fn of(graph: &Path, own: Option<usize>) -> Option<Self> {
-        if let Some(tokens) = own {
-            let (file, field) = (graph.to_owned(), OF_GRAPH);
-            return Some(Self {
-                tokens,
-                file,
-                field,
-            });
+    /// Of the graph, which says it itself.
+    fn own(graph: &Path, tokens: usize) -> Self {
+        let (file, field) = (graph.to_owned(), OF_GRAPH);
+        Self {
+            tokens,
+            file,
+            field,
         }
+    }
+
+    /// Of the `config.json` in the graph's folder, or beside a folder that is named `onnx`.
+    fn beside(graph: &Path) -> Option<Self> {
         let folder = specgap_base::files::folder(graph);
         let around = folder.parent().filter(|_| folder.ends_with("onnx"));
         [Some(folder), around]
@@ -89,10 +91,13 @@ pub fn check_lengths<'a>(
         return Ok(notes);
     };
     let most = longest.tokens.len();
-    for (graph, own) in graphs {
-        let Some(context) = Context::of(graph, own) else {
-            continue;
-        };
+    let contexts = graphs.into_iter().flat_map(|(graph, own)| {
+        let own = own.map(|tokens| Context::own(graph, tokens));
+        let both = [own, Context::beside(graph)].into_iter().flatten();
+        both.map(move |context| (graph, context))
+    });
+    for (graph, context) in contexts {
+        let is_own = context.field == OF_GRAPH;
         let said = format!(
             "{} takes {} ({} of {})",
             graph.display(),
@@ -107,17 +112,13 @@ pub fn check_lengths<'a>(
                 format!(
                     "has {} tokens, and {said}; shorten or leave out the prompt{}",
                     prompt.tokens.len(),
-                    if own.is_some() {
-                        ""
-                    } else {
-                        ", or correct that file"
-                    }
+                    if is_own { "" } else { ", or correct that file" }
                 ),
             ));
         }
         // The last token that is drawn is not run.
         let fit = context.tokens.saturating_add(1) - most;
-        if own.is_some() && max_tokens.saturating_add(rolled) > fit {
+        if is_own && max_tokens.saturating_add(rolled) > fit {
             let rollouts = match rolled {
                 0 => "",
                 _ => ", with rollouts behind it",
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_a_graph_says_itself_has_to_fit() {
-        // A file beside it says more, and does not count.
+        // A file beside it says more.
         let folder = folder(&[("config.json", r#"{"n_ctx": 80}"#)]);
         let graph = folder.path().join("model.onnx");
         let check =
