@@ -47,10 +47,10 @@ mod with_models {
         #[arg(long, value_enum, default_value_t = RowType::F16)]
         dtype: RowType,
         /// Log only the K heaviest tokens of both rows, and the mass of the rest.
-        #[arg(long, value_name = "K")]
-        top: Option<usize>,
+        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+        top: Option<u32>,
         /// Temperatures at which the mass of the rest is logged, with --top.
-        #[arg(long, value_name = "T", value_delimiter = ',', default_values_t = [0.7, 1.0], requires = "top")]
+        #[arg(long, value_name = "T", value_delimiter = ',', default_values_t = [0.7, 1.0], requires = "top", allow_negative_numbers = true, value_parser = above_0)]
         rest_temperatures: Vec<f64>,
         /// From some positions, let the draft write K tokens on its own, and log them.
         #[arg(long, visible_alias = "path-length", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -92,11 +92,18 @@ mod with_models {
         }
     }
 
+    fn above_0(text: &str) -> Result<f64, String> {
+        let value: Option<f64> = text.parse().ok();
+        value
+            .filter(|value| value.is_finite() && *value > 0.0)
+            .ok_or_else(|| "is a number above 0, such as 0.7".to_owned())
+    }
+
     fn layout(args: &CaptureArgs, vocabulary: usize, depths: usize) -> Layout {
         let tokens = match args.top {
             None => KeptTokens::All,
             Some(count) => KeptTokens::Top {
-                count,
+                count: count as usize,
                 rest_temperatures: args.rest_temperatures.clone(),
             },
         };
@@ -127,6 +134,13 @@ mod with_models {
         models.refuse_repetition()?;
         settings.admit_drafts(models.draft.len())?;
         let (prompts, codec) = models.read()?;
+        if args.rollouts.is_some() && sampling.cuts().is_some() && !common.quiet {
+            crate::cli::colour::warning(
+                "rollouts and draft paths are drawn from the draft's whole row, which --top-k and \
+                 --top-p cut: length, tree and paths will not read them; leave the cuts out, or the \
+                 rollouts",
+            );
+        }
         let (opened, provenance) = models.open(common, || {
             let read = Provenance::read(
                 &models.target,
@@ -145,7 +159,12 @@ mod with_models {
         } = opened;
         let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
-        models.check_lengths(&encoded, common)?;
+        let graphs = std::iter::once(capture.target()).chain(capture.drafts());
+        let rolled = args.rollouts.map_or(0, |tokens| {
+            let heads = capture.draft().heads();
+            usize::from(tokens) - usize::from(!(heads.acceptance || heads.overlap))
+        });
+        models.check_lengths(&encoded, graphs, rolled, common)?;
         let layout = layout(args, capture.vocabulary(), capture.draft().depths());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         sink.plan(encoded.len());

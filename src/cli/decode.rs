@@ -265,7 +265,7 @@ mod with_models {
         } = opened;
         let mut decoder = Decoder::new(target, draft, codec, settings)?;
         let encoded = decoder.codec().encode(&prompts, decoder.vocabulary())?;
-        models.check_lengths(&encoded, common)?;
+        models.check_lengths(&encoded, [decoder.target(), decoder.draft()], 0, common)?;
         let ways = if args.timing { 2 } else { 1 };
         let tokens = encoded.len().saturating_mul(models.max_tokens as usize);
         let bar = progress("decoding", tokens.saturating_mul(ways), shown(common));

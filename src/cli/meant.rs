@@ -18,7 +18,8 @@ pub(super) fn nearest<'a>(
 pub(super) fn listed<'a>(word: &str, message: &'a str) -> Option<&'a str> {
     // Shorter ones are like many.
     const SHORTEST: usize = 3;
-    if message.contains("did you mean") {
+    // A number is no name that was misspelt.
+    if message.contains("did you mean") || word.parse::<f64>().is_ok() {
         return None;
     }
     let begins = ["there are ", "one of ", "none of "];
@@ -73,6 +74,7 @@ mod tests {
         assert_eq!(listed("blok", message), Some("block"));
         assert_eq!(listed("tkoen", message), Some("token"));
         assert_eq!(listed("other", message), None);
+        assert_eq!(listed("nan", "NaN is no cost; it is 0 or more"), None);
         assert_eq!(listed("blok", "blok: is none; did you mean block?"), None);
     }
 

@@ -66,10 +66,18 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
     let given = args.results.given(common)?;
     let summary = merge(&args.parts)?;
     if summary.logs().len() > 1 && !args.results.pool {
+        let names = summary.logs();
+        let one = (names.first()).filter(|first| names.iter().all(|name| name == *first));
+        let what = match one {
+            Some(name) => format!(
+                "the parts are of {} logs that are all named {name} and hold other rows: measure all \
+                 parts of one log, or, if you mean them all,",
+                names.len()
+            ),
+            None => format!("the parts are of several logs: {};", names.join(", ")),
+        };
         return Err(CliError::missing(format!(
-            "the parts are of several logs: {}; ⟨pool⟩ counts them together, as one pair of \
-                 models",
-            summary.logs().join(", ")
+            "{what} ⟨pool⟩ counts them together, as one pair of models"
         )));
     }
     if let Some(path) = &args.results.partial {
@@ -129,6 +137,11 @@ fn read(path: &Path) -> Result<Summary, CliError> {
 
 /// Says what a file is that is no summary, as far as it says so.
 fn other_file(text: &str) -> Option<String> {
+    if text.trim().is_empty() {
+        return Some(
+            "is empty: it is no part, or was not written whole; write it again".to_owned(),
+        );
+    }
     let document: serde_json::Value = serde_json::from_str(text).ok()?;
     let has = |field: &str| document.get(field).is_some();
     if has("format") {

@@ -127,13 +127,16 @@ impl ModelArgs {
     }
 
     /// Refuses prompts that a model has no room for, and says what may take long or go beyond it.
-    pub fn check_lengths(
+    /// `rolled` tokens of a rollout are run behind a text.
+    pub fn check_lengths<'a>(
         &self,
         prompts: &[EncodedPrompt],
+        graphs: impl IntoIterator<Item = &'a Model>,
+        rolled: usize,
         common: &Common,
     ) -> Result<(), CaptureError> {
-        let graphs = std::iter::once(&self.target).chain(&self.draft);
-        let notes = check_lengths(prompts, graphs, self.max_tokens as usize)?;
+        let graphs = graphs.into_iter().map(Model::context);
+        let notes = check_lengths(prompts, graphs, [self.max_tokens as usize, rolled])?;
         if !common.quiet {
             notes
                 .iter()

@@ -271,13 +271,14 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
             let first = first.display();
             if head.command != other.command {
                 return Err(refused(format!(
-                    "does not go with {first}: it is of {}, and that of {}",
+                    "does not go with {first}: it is of {}, and that of {}; merge the parts of one command",
                     head.command, other.command
                 )));
             }
             if head.shard[1] != other.shard[1] {
                 return Err(refused(format!(
-                    "is one of {} parts, and {first} one of {}",
+                    "is one of {0} parts, and {first} one of {1}; merge the parts of one split, or write all \
+                     with --shard I/{1}",
                     head.shard[1], other.shard[1]
                 )));
             }
@@ -285,7 +286,7 @@ pub(super) fn together(paths: &[PathBuf]) -> Result<Together, CliError> {
         if let Some((twice, _)) = heads.iter().find(|(_, other)| other.shard == head.shard) {
             let [index, count] = head.shard;
             return Err(refused(format!(
-                "is part {index} of {count}, and so is {}",
+                "is part {index} of {count}, and so is {}; name each part once",
                 twice.display()
             )));
         }

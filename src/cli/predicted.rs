@@ -216,17 +216,15 @@ pub(super) fn totals<'a>(
 /// Puts them in words, a line.
 pub(super) fn in_words(totals: &Value) -> String {
     let one = |what: &str, numbers: &Value| {
-        let number = |name: &str| numbers[name].as_f64().unwrap_or(0.0);
+        let counted = &numbers["counted"];
+        let [Some(mean), Some(sd)] = ["mean", "sd"].map(|name| numbers[name].as_f64()) else {
+            return format!("{counted} {what}, and no number of what is expected came out");
+        };
         let z = match numbers["z"].as_f64() {
             Some(z) => format!("z = {z:+.2}"),
             None => "no chance in it".to_owned(),
         };
-        format!(
-            "{:.0} {what}, {:.1} expected (sd {:.1}; {z})",
-            number("counted"),
-            number("mean"),
-            number("sd")
-        )
+        format!("{counted} {what}, {mean:.1} expected (sd {sd:.1}; {z})")
     };
     let calls = one("target calls", &totals["calls"]);
     let drafts = match &totals["draft_tokens_in_text"] {
@@ -236,4 +234,25 @@ pub(super) fn in_words(totals: &Value) -> String {
     format!(
         "given these texts: {calls}; {drafts}. |z| > 3 comes once in 370 runs of a decoder that is right"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_none_is_not_put_as_0() {
+        let mut totals = json!({
+            "calls": {"counted": 8, "mean": f64::NAN, "sd": f64::NAN, "z": null},
+            "draft_tokens_in_text": {"counted": 5, "mean": 5.0, "sd": 0.0, "z": null},
+        });
+        let words = in_words(&totals);
+        assert!(words.contains("8 target calls, and no number"), "{words}");
+        assert!(
+            words.contains("5 drafts in the text, 5.0 expected (sd 0.0; no chance"),
+            "{words}"
+        );
+        totals["calls"] = json!({"counted": 8, "mean": 7.51, "sd": 1.02, "z": 0.48});
+        assert!(in_words(&totals).contains("8 target calls, 7.5 expected (sd 1.0; z = +0.48)"));
+    }
 }

@@ -41,7 +41,7 @@ described! {
     "problem": "a problem file, for solve, verify, block and check",
     "log": "log.json, the index of a log in shards",
     "timings": "a file for --timings",
-    "tree-topology": "a tree file for --topology",
+    "tree-topology": "a tree file for --trees",
     "certificate": "what solve --out writes and certify reads",
     "baseline": "what check --write-baseline writes and --baseline reads",
     "solve": "a line of solve --format json",

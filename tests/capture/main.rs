@@ -630,6 +630,53 @@ fn a_prompt_that_a_model_has_no_room_for_is_refused_before_anything_is_run() {
 }
 
 #[test]
+fn a_text_that_a_graph_has_no_room_for_is_refused_and_says_how_long_it_may_be() {
+    let bench = Bench::new(1);
+    let more = ["--max-tokens", "300", "--no-stop"];
+    let words = [
+        "--max-tokens 300: prompt \"p0\" has ",
+        "takes 256 (specgap.context of ",
+    ];
+    let error = bench.refuse(&more, &words);
+    let fit = error
+        .split("may have ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    let rolled = [&more[..], &["--rollouts", "9", "--every", "1"]].concat();
+    let shorter = (fit.parse::<usize>().unwrap() - 8).to_string();
+    let words = format!("may have {shorter} tokens, with rollouts behind it");
+    bench.refuse(&rolled, &[&words]);
+    assert!(!bench.path("refused").exists());
+    // As many do fit.
+    let run = ["--max-tokens", fit, "--no-stop"];
+    assert_eq!(bench.capture("text", &run).len().to_string(), fit);
+    bench.capture(
+        "rolled",
+        &[&rolled[2..], &["--max-tokens", &shorter]].concat(),
+    );
+}
+
+#[test]
+fn rollouts_that_no_report_reads_are_warned_of() {
+    let bench = Bench::new(1);
+    let run = bench
+        .run(
+            "cut",
+            &["--paths", "2", "--path-length", "2", "--top-k", "5"],
+        )
+        .ok();
+    run.err
+        .says("warning: rollouts and draft paths are drawn from the draft's whole row");
+    let run = bench
+        .run("whole", &["--rollouts", "2", "--top-p", "1"])
+        .ok();
+    assert!(!run.err.contains("whole row"), "{}", run.err);
+}
+
+#[test]
 fn a_killed_capture_leaves_no_profile_for_longer_than_to_the_next() {
     let bench = Bench::new(1);
     let temporary = bench.path("temporary");
@@ -705,9 +752,28 @@ fn a_folder_with_other_files_is_left_alone() {
 #[test]
 fn a_disk_that_is_too_small_is_said_before_anything_is_run() {
     let bench = Bench::new(1024);
+    // Of graphs that do not say how long a text they take.
+    let [target, draft] = [TARGET, DRAFT].map(|graph| {
+        let (graph, field) = (Path::new(ROOT).join(graph), b"specgap.context");
+        let mut bytes = std::fs::read(&graph).unwrap();
+        let mut places = bytes.windows(field.len());
+        let at = places.position(|window| window == field).unwrap();
+        bytes[at] = b'S';
+        let name = graph.file_name().unwrap().to_str().unwrap();
+        bench.write(name, &bytes).display().to_string()
+    });
     // 1024 prompts of 10^9 positions of two rows of 299 f16 numbers: 1.2 PB.
     let error = bench.refuse(
-        &["--batch", "1024", "--max-tokens", "1000000000"],
+        &[
+            "--target",
+            &target,
+            "--draft",
+            &draft,
+            "--batch",
+            "1024",
+            "--max-tokens",
+            "1000000000",
+        ],
         &["bytes free", "may need", "run the same command again"],
     );
     let needed: u64 = error
@@ -996,7 +1062,12 @@ fn settings_out_of_range_name_their_flag() {
     bench.refuse(&["--temperature=-1"], &["--temperature -1"]);
     bench.refuse(&["--top-k", "0"], &["--top-k 0"]);
     bench.refuse(&["--top-p", "1.5"], &["--top-p 1.5"]);
-    bench.refuse(&["--top", "0"], &["at least one token"]);
+    bench.refuse(&["--top", "0"], &["--top <K>", "0 is not in 1.."]);
+    let rest = ["--top", "3", "--rest-temperatures", "1,0"];
+    bench.refuse(
+        &rest,
+        &["'0' for '--rest-temperatures <T>': is a number above 0"],
+    );
     for (flag, value) in [("--max-tokens", "0"), ("--batch", "0"), ("--batch", "9999")] {
         bench.refuse(&[flag, value], &[flag]);
     }

@@ -209,6 +209,34 @@ fn a_log_without_paths_is_bounded_by_its_text() {
 }
 
 #[test]
+fn paths_of_a_cut_draft_are_not_read_and_the_page_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    write(&path, &Made::default());
+    let index = path.join("log.json");
+    let text = std::fs::read_to_string(&index).unwrap();
+    let mut log: serde_json::Value = serde_json::from_str(&text).unwrap();
+    log["metadata"]["sampling"]["top_k"] = V.into();
+    std::fs::write(&index, log.to_string()).unwrap();
+    let log = [Log::open(&path).unwrap()];
+    let report = measure_paths(&log, &settings(&[2]), "specgap paths log", &|_| ()).unwrap();
+    assert_eq!(report.by_drafts[0].upper_bounds[0].form, "pooled text");
+    let lead = page(&report).text(100, false);
+    let lead = lead.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [&lead, &report.left_out[0]] {
+        assert!(
+            said.contains("whole row, and here it is cut (top-k 5)"),
+            "{said}"
+        );
+        assert!(
+            said.contains("apture text that is not cut, with --paths 2"),
+            "{said}"
+        );
+        assert!(!said.contains("has no draft paths"), "{said}");
+    }
+}
+
+#[test]
 fn numbers_do_not_depend_on_threads_and_pages_say_what_to_read() {
     let made = Made::default();
     let report = report_of(&made, &settings(&[1, 2, 4])).unwrap();

@@ -1014,7 +1014,12 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
     for (log, part) in [("log", "p1"), ("sub/log", "p2")] {
         assert_eq!(gap(path, &format!("{log} {line} {part}")).code, Some(0));
     }
-    merge(path, "p1 p2").refused(&["several logs", "--pool"]);
+    let words = [
+        "2 logs that are all named log",
+        "all parts of one log",
+        "--pool",
+    ];
+    merge(path, "p1 p2").refused(&words);
     let run = merge(path, "p2 p1 --pool --format json");
     assert_eq!(serde_json::from_str::<GapReport>(&run.out).unwrap(), both);
 }

@@ -87,6 +87,7 @@ fn parts_that_do_not_go_together() {
     *changed.last_mut().unwrap() ^= 1;
     std::fs::write(here.join("changed"), changed).unwrap();
     std::fs::write(here.join("line"), &whole[..40]).unwrap();
+    std::fs::write(here.join("empty"), "").unwrap();
     // The options in the line are what merge runs with.
     let typed = String::from_utf8_lossy(&std::fs::read(here.join("other")).unwrap())[..400]
         .find("1-2")
@@ -104,12 +105,14 @@ fn parts_that_do_not_go_together() {
     for (line, words) in cases(
         r#"
             a -> of 2 parts these are missing: 2
-            a third -> third | one of 3 parts, and a one of 2
-            a other -> other | does not go with a | --lengths 1,2
+            a third -> third | one of 3 parts, and a one of 2 | with --shard I/2
+            a other -> other | does not go with a | --lengths 1,2 | of one command
             a counts -> counts | does not go with a
             a gap -> gap: is a summary of specgap gap | and a a part of specgap length
             gap counts -> gap: is a summary of specgap gap | and counts a part of specgap counters
-            a a -> a: is part 1 of 2, and so is a
+            a a -> a: is part 1 of 2, and so is a; name each part once
+            a empty -> empty: is empty | write it again
+            empty -> empty: is empty | write it again
             a cut -> cut | not whole | write it again
             a changed -> changed | not what was written
             options -> options | not what was written

@@ -311,7 +311,9 @@ fn what_is_no_tree_is_refused_with_the_cure() {
             log --budget 0 -> --budget
             log --max-branch 99 -> --max-branch
             log --cost-ratio -1 -> is no cost
-            log --laws hub --verifiers rrs -> no draft law and verifier
+            log --laws hub --verifiers rrs -> no draft law and verifier | lossless for with-replacement
+            log --laws greedy --verifiers rrs -> are left: rrs: it is lossless | so ask for --laws with-replacement
+            log --laws top --verifiers traversal -> traversal: it takes no such children, so ask for --laws
             log --temperature 0.5 -> temperature
             nothing -> nothing
         "#,

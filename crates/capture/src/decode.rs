@@ -255,6 +255,11 @@ impl Decoder {
         &self.target
     }
 
+    /// The draft model.
+    pub fn draft(&self) -> &Model {
+        &self.draft
+    }
+
     /// The tokenizer.
     pub fn codec(&self) -> &Arc<TextCodec> {
         &self.codec

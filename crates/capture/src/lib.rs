@@ -121,7 +121,7 @@ pub enum CaptureError {
     #[error("{0}")]
     Setting(String),
     /// A graph fails on some input.
-    #[error("{path}: prompts {first:?} to {last:?}, position {position}: {message}")]
+    #[error("{path}: {}, position {position}: {message}", prompts(first, last))]
     Run {
         /// The graph's file.
         path: PathBuf,
@@ -192,6 +192,14 @@ pub enum CaptureError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// The prompts of a batch, of which these are the first and the last.
+fn prompts(first: &str, last: &str) -> String {
+    match first == last {
+        true => format!("prompt {first:?}"),
+        false => format!("prompts {first:?} to {last:?}"),
+    }
 }
 
 /// Refuses to go on once the user asked to stop.

@@ -1,6 +1,7 @@
 //! A causal language model as an ONNX graph with a key-value cache.
 
 use super::CaptureError;
+use super::context::OF_GRAPH;
 use super::runtime::{self, Device, Placed, Placement, Runtime};
 use half::f16;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
@@ -99,6 +100,7 @@ pub struct Model {
     cache_memory: MemoryInfo<'static>,
     host_memory: MemoryInfo<'static>,
     contract: Contract,
+    context: Option<usize>,
     path: PathBuf,
     vocabulary: usize,
     placement: Placement,
@@ -155,6 +157,7 @@ impl Model {
             runtime.open(path, device, &scratch.path().join("profile"))?;
         let contract = Contract::of(session.inputs(), session.outputs()).map_err(refuse)?;
         let unusable = |error: ort::Error| refuse(runtime::one_line(&error.to_string()));
+        let context = session.metadata().map_err(unusable)?.custom(OF_GRAPH);
         let binding = session.create_binding().map_err(unusable)?;
         let memory = |device| {
             MemoryInfo::new(device, 0, AllocatorType::Device, MemoryType::Default).map_err(unusable)
@@ -170,6 +173,7 @@ impl Model {
             host_memory: memory(AllocationDevice::CPU)?,
             vocabulary: contract.vocabulary.unwrap_or(0),
             contract,
+            context: context.and_then(|tokens| tokens.parse().ok()),
             path: path.to_owned(),
             placement: Placement {
                 device: placed,
@@ -196,6 +200,11 @@ impl Model {
     /// The graph's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The graph's file, and how many tokens it takes where it says so.
+    pub fn context(&self) -> (&Path, Option<usize>) {
+        (&self.path, self.context)
     }
 
     /// V: logits a row, padding included.

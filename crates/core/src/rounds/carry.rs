@@ -43,55 +43,44 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carry<T> {
     most: usize,
-    /// By kept drafts, of rounds that draft one more.
-    drafting: VecDeque<T>,
-    start: T,
+    /// By kept drafts, the last of rounds that have kept K and draft no more. As 1 less the others
+    /// it would be rounded to more than 0 where no such round began.
+    kept: VecDeque<T>,
 }
 
 impl<T: Number> Carry<T> {
     /// In front of a text, for rounds of at most `most` drafts.
     pub fn new(most: usize) -> Self {
-        let mut drafting = VecDeque::from([T::one()]);
-        drafting.truncate(most);
-        Self {
-            most,
-            drafting,
-            start: T::one(),
-        }
+        Self::from_shares(most, [T::one()])
     }
 
     /// Inside a text, where these are w_0, w_1, ...; what is behind the first `most` is 0.
     pub fn from_shares(most: usize, shares: impl IntoIterator<Item = T>) -> Self {
-        let drafting: VecDeque<T> = shares.into_iter().take(most).collect();
-        Self {
-            most,
-            start: drafting.front().cloned().unwrap_or_else(T::one),
-            drafting,
+        let mut kept: VecDeque<T> = shares.into_iter().take(most).collect();
+        if kept.len() == most || kept.is_empty() {
+            kept.push_back(T::one().excess_over(&T::total(&kept)));
         }
+        Self { most, kept }
     }
 
     /// w_0, w_1, ..., at most K of them; those that are not there are 0.
     pub fn shares(&self) -> impl Iterator<Item = &T> {
-        self.drafting.iter()
+        self.kept.iter().take(self.most)
     }
 
     /// d: the probability that a draft stands at the next token, if one can be drafted there.
     pub fn standing(&self) -> T {
-        T::total(&self.drafting)
+        T::total(self.shares())
     }
 
     /// The probability that a round starts in front of the next token.
     pub fn start(&self) -> &T {
-        &self.start
+        &self.kept[0]
     }
 
     /// w_0, w_1, .., the last of rounds that have kept K drafts and draft no more.
     pub fn kept(&self) -> Vec<T> {
-        let mut all: Vec<T> = self.drafting.iter().cloned().collect();
-        if all.len() == self.most {
-            all.push(self.standing().complement());
-        }
-        all
+        self.kept.iter().cloned().collect()
     }
 
     /// The probability that a draft with this q/p is kept: min(1, 1/(d q/p)).
@@ -108,16 +97,15 @@ impl<T: Number> Carry<T> {
     pub fn pass(&mut self, ratio: &T) {
         let standing = self.standing();
         let accepted = scaled(&standing, ratio).smaller(&T::one());
-        for share in &mut self.drafting {
+        for share in self.kept.iter_mut().take(self.most) {
             *share = if accepted.is_nil() {
                 T::zero()
             } else {
                 share.over(&standing).times(&accepted)
             };
         }
-        self.start = T::one().excess_over(&accepted);
-        self.drafting.push_front(self.start.clone());
-        self.drafting.truncate(self.most);
+        self.kept.push_front(T::one().excess_over(&accepted));
+        self.kept.truncate(self.most.saturating_add(1));
     }
 }
 

@@ -179,3 +179,42 @@ impl<T: Number> CarriedAlong<T> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use specgap_number::distribution::Rational;
+
+    /// Sevenths, whose sums are rounded, and rows that leave nothing to draw.
+    #[test]
+    fn floats_follow_fractions_where_no_round_can_start() {
+        let mut state = 7_u64;
+        let mut row = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let share = Rational::new((state >> 33).rem_euclid(8).into(), 7.into());
+            [share.clone(), share.complement()]
+        };
+        let mut without_start = 0;
+        for _ in 0..60 {
+            let rows: Vec<_> = (0..18).map(|_| [row(), row()]).collect();
+            let floats = (rows.iter()).map(|rows| rows.clone().map(|row| row.map(|x| x.to_f64())));
+            for most in 1..6 {
+                let mut exact = CarriedAlong::<Rational>::by_token(most);
+                let mut close = CarriedAlong::<f64>::by_token(most);
+                for ([p, q], [p_close, q_close]) in rows.iter().zip(floats.clone()) {
+                    let token = usize::from(p[0].is_nil());
+                    exact.take(Some((p, q)), token);
+                    close.take(Some((&p_close, &q_close)), token);
+                }
+                let starts = exact.places.iter();
+                without_start += starts.filter(|place| place.start.is_nil()).count();
+                let (exact, close) = (exact.spread().calls, close.spread().calls);
+                assert!((exact.mean.to_f64() - close.mean).abs() < 1e-9, "{close:?}");
+                assert!((exact.variance.to_f64() - close.variance).abs() < 1e-9);
+            }
+        }
+        assert!(without_start > 1000, "{without_start}");
+    }
+}

@@ -17,18 +17,23 @@ pub(crate) fn decimals(value: f64, places: usize) -> String {
     }
 }
 
-/// `mean ± half the width of its interval`; the mean alone where there is no interval, and
+/// `mean ± the wider half of its interval`; the mean alone where there is no interval, and
 /// `a to b` where only bounds are known.
 pub(crate) fn plus_minus(estimate: &Estimate, places: usize) -> String {
     if let Some(ends) = estimate.open() {
         return range(ends, |value| decimals(value, places));
     }
     let mean = decimals(estimate.mean, places);
-    let [low, high] = estimate.ci95;
-    match high > low {
-        true => format!("{mean} ± {}", decimals((high - low) / 2.0, places)),
+    match half(estimate) > 0.0 {
+        true => format!("{mean} ± {}", decimals(half(estimate), places)),
         false => mean,
     }
+}
+
+/// How far its interval goes to the wider side.
+pub(crate) fn half(estimate: &Estimate) -> f64 {
+    let [low, high] = estimate.ci95;
+    (high - estimate.mean).max(estimate.mean - low)
 }
 
 /// A mean with its interval, over its bounds where tokens are not listed.

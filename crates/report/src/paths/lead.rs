@@ -183,6 +183,14 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
              averages over contexts first.",
             counted(report.logged_paths, "draft path")
         ),
+        Some(_) if report.of.cuts.is_some() => format!(
+            "The bound is made of the text, and lies above what paths would show. Paths are drawn from \
+             the draft's whole row, and here it is cut{}: none of them are read. Capture text that is \
+             not cut, with --paths {} --path-length {}, to bring the bound of such text down.",
+            cuts(report),
+            most.unwrap_or(1),
+            report.length
+        ),
         Some(_) => format!(
             "This log has no draft paths. The bound is made of the text, and lies above what paths \
              would show: capture with --paths {} --path-length {} to bring it down.",
@@ -192,6 +200,15 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
         None => "There is one prompt only, so that nothing bounds what is possible.".to_owned(),
     });
     points
+}
+
+/// Returns what the rows are cut to.
+fn cuts(report: &PathsReport) -> String {
+    let cuts = report
+        .of
+        .cuts
+        .map(|cuts| cuts.in_words(&[report.of.temperature]));
+    cuts.map_or_else(String::new, |cuts| format!(" ({cuts})"))
 }
 
 /// Says what tokens that their rows do not list make unsure.

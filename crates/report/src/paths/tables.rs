@@ -2,7 +2,7 @@
 
 use super::lead::{best, named, share};
 use crate::columns::{head, table};
-use crate::length::numbers::{decimals, entry, maybe};
+use crate::length::numbers::{decimals, entry, half, maybe};
 use specgap_base::once::each_once;
 use specgap_page::table::{Column, Entry, Row, Table};
 use specgap_page::words::percent;
@@ -85,8 +85,7 @@ pub(super) fn calls(report: &PathsReport) -> Table {
 
 /// Says how wide intervals are that are not written out.
 fn widest<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
-    let halves = estimates.map(|one| (one.ci95[1] - one.ci95[0]) / 2.0);
-    let widest = halves.fold(0.0, f64::max);
+    let widest = estimates.map(half).fold(0.0, f64::max);
     format!(
         "95% intervals over prompts are ± {} or less; report.json has each.",
         decimals(widest, 3)

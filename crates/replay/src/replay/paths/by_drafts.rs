@@ -3,36 +3,20 @@
 use super::along::{AlongTexts, VerifierAlong};
 use super::contexts::ToldByPaths;
 use super::data::{AtDrafts, PathVerifier, ToldTwice, UpperBound};
-use super::limits::{CrossFitted, Form};
 use super::means::{ByPrompt, Mean};
-use super::possible::{above_the_lower, by_paths, lower_at};
+use super::possible::{FittedBounds, by_paths, lower_at};
 use specgap_statistics::Estimate;
 
-/// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
+/// Upper and lower bound and verifiers of K paths.
 ///
 /// Draft paths and text are two samples. What the paths tell of is how far the upper bound lies
 /// above the lower one, which varies little; the lower bound itself follows from the text, from
 /// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
-pub(super) fn at_drafts(
-    of: &AlongTexts,
-    lower: &Mean,
-    fitted: &[((usize, Form), CrossFitted)],
-) -> AtDrafts {
+pub(super) fn at_drafts(of: &AlongTexts, fitted: &FittedBounds) -> AtDrafts {
     let drafts = of.drafts;
-    let of_text = of.lower.mean();
-    let own = fitted.iter().filter(|((k, _), _)| *k == drafts);
-    let bounds: Vec<(Form, &CrossFitted, Mean)> = own
-        .map(|((_, form), fitted)| {
-            (
-                *form,
-                fitted,
-                above_the_lower(*form, fitted, lower, &of_text),
-            )
-        })
-        .collect();
     let below = |sum: &ByPrompt| -> Option<Estimate> {
-        let (_, _, first) = bounds.first()?;
-        Some(first.minus(&sum.mean()).estimate())
+        let (first, sum) = (fitted.of(drafts).next()?, sum.mean());
+        Some(fitted.least(first, |bound| bound.minus(&sum)))
     };
     let verifier = |one: &VerifierAlong| {
         let entry = one.rule.entry();
@@ -46,14 +30,14 @@ pub(super) fn at_drafts(
     };
     AtDrafts {
         drafts,
-        upper_bounds: (bounds.iter())
-            .map(|(form, fitted, bound)| UpperBound {
-                form: form.name().to_owned(),
-                expected_accepted_length: bound.estimate(),
-                limits: fitted.limits.clone(),
+        upper_bounds: (fitted.of(drafts))
+            .map(|one| UpperBound {
+                form: one.form.name().to_owned(),
+                expected_accepted_length: fitted.least(one, Mean::clone),
+                limits: one.limits.clone(),
             })
             .collect(),
-        lower_bound: of_text.estimate(),
+        lower_bound: of.lower.mean().estimate(),
         verifiers: of.verifiers.iter().map(verifier).collect(),
     }
 }

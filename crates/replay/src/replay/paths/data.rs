@@ -68,7 +68,8 @@ pub struct UpperBound {
     /// `several paths`, `pooled paths` or `pooled text`: what it is made of.
     pub form: String,
     /// It, with a sampling interval. Limits were fitted on other prompts than they are
-    /// reported on.
+    /// reported on. The least of the bounds of as many or more paths and of L: the interval ends
+    /// where that of K paths does, or at L, and begins with the lowest.
     pub expected_accepted_length: Estimate,
     /// For each half of the prompts and each group of contexts, the limit on p/q at every
     /// length up to which a prefix is in its set.

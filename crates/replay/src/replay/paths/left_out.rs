@@ -8,7 +8,16 @@ impl Measurement<'_> {
     pub(super) fn left_out(&self, logged: usize, starts: usize) -> Vec<String> {
         let mut left_out = Vec::new();
         let most = self.drafts.last().copied().unwrap_or(0);
-        if logged == 0 {
+        let cuts = self.texts.served;
+        if !cuts.keep_all() {
+            left_out.push(format!(
+                "upper bounds without bias: draft paths are drawn from the draft's whole row, and here \
+                 it is cut ({}), so that none are read; capture text that is not cut, with ⟨paths \
+                 {most}⟩ ⟨path-length {}⟩",
+                cuts.in_words(&[self.texts.temperature]),
+                self.contexts.length
+            ));
+        } else if logged == 0 {
             left_out.push(format!(
                 "upper bounds without bias: they need several draft paths a context, with what the \
                  target gives them; capture with ⟨paths {most}⟩ ⟨path-length {}⟩",

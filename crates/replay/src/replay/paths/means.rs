@@ -35,10 +35,7 @@ impl ByPrompt {
     pub(super) fn mean(&self) -> Mean {
         let total: f64 = self.there().map(|one| one.1).sum();
         if total <= 0.0 {
-            return Mean {
-                value: 0.0,
-                parts: vec![None; self.sums.len()],
-            };
+            return Mean::sure(0.0, self.sums.len());
         }
         let value = self.there().map(|one| one.0).sum::<f64>() / total;
         let part =
@@ -59,6 +56,14 @@ pub(super) struct Mean {
 }
 
 impl Mean {
+    /// A number that no prompt moves.
+    pub(super) fn sure(value: f64, clusters: usize) -> Self {
+        Self {
+            value,
+            parts: vec![None; clusters],
+        }
+    }
+
     fn with(&self, other: &Self, sign: f64) -> Self {
         let parts = self.parts.iter().zip(&other.parts);
         Self {

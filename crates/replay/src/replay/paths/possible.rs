@@ -11,6 +11,7 @@ use super::settings::PathSettings;
 use specgap_base::side_by_side;
 use specgap_log::log::{Log, Rollouts};
 use specgap_measure::{DraftPaths, PossibleWithPaths};
+use specgap_statistics::Estimate;
 
 /// L, as asked for or as the logged paths have it.
 pub(super) fn length_of(
@@ -57,25 +58,99 @@ pub(super) fn length_of(
     found.map(|length: usize| length.min(most))
 }
 
-/// The bounds of some numbers of paths in some forms, from contexts with draft paths and from
-/// those of the text; without those that cannot be fitted.
-pub(super) fn fitted_bounds(
-    jobs: Vec<(usize, Form)>,
-    [with_paths, from_text]: [&[Context]; 2],
-    clusters: usize,
+/// An upper bound of some number of paths.
+pub(super) struct Fitted {
+    pub(super) drafts: usize,
+    pub(super) form: Form,
+    pub(super) limits: Vec<Vec<f64>>,
+    bound: Mean,
+}
+
+/// Upper bounds of some numbers of paths of so many tokens.
+pub(super) struct FittedBounds {
+    /// The numbers of paths rising, of each the form that says most first.
+    pub(super) all: Vec<Fitted>,
     length: usize,
-) -> Vec<((usize, Form), CrossFitted)> {
-    let fitted: Vec<Option<CrossFitted>> = side_by_side::each(&jobs, |&(drafts, form)| {
-        let contexts = match form {
-            Form::PooledTexts => from_text,
-            _ => with_paths,
+    clusters: usize,
+}
+
+impl FittedBounds {
+    /// The bounds of some numbers of paths in some forms, from contexts with draft paths and from
+    /// those of the text; without those that cannot be fitted. `lower` has the lower bound of a
+    /// number of paths, by draft paths and by the text.
+    pub(super) fn new(
+        jobs: &[(usize, Form)],
+        [with_paths, from_text]: [&[Context]; 2],
+        [clusters, length]: [usize; 2],
+        lower: impl Fn(usize) -> Option<[Mean; 2]>,
+    ) -> Self {
+        let fitted: Vec<Option<CrossFitted>> = side_by_side::each(jobs, |&(drafts, form)| {
+            let contexts = match form {
+                Form::PooledTexts => from_text,
+                _ => with_paths,
+            };
+            cross_fitted(contexts, clusters, form, drafts, length)
+        });
+        let all = jobs
+            .iter()
+            .zip(fitted)
+            .filter_map(|(&(drafts, form), fitted)| {
+                let (fitted, [by_paths, by_text]) = (fitted?, lower(drafts)?);
+                let own = fitted.by_prompt.mean();
+                // What draft paths tell of its distance to the lower bound, above the lower bound by
+                // the text.
+                let bound = match form {
+                    Form::PooledTexts => own,
+                    _ => own.minus(&by_paths).plus(&by_text),
+                };
+                let limits = fitted.limits;
+                Some(Fitted {
+                    drafts,
+                    form,
+                    limits,
+                    bound,
+                })
+            });
+        Self {
+            all: all.collect(),
+            length,
+            clusters,
+        }
+    }
+
+    /// The bounds of a number of paths.
+    pub(super) fn of(&self, drafts: usize) -> impl Iterator<Item = &Fitted> + Clone {
+        self.all.iter().filter(move |one| one.drafts == drafts)
+    }
+
+    /// A bound, less what `than` subtracts: the least of its own, of those of more paths, each of
+    /// the same form or, of a first one, the first, and of all tokens of a path.
+    ///
+    /// The interval ends above where the bound's own does, or at all tokens, and begins with the
+    /// lowest: so it holds the least of the true numbers, whichever estimate is the least.
+    pub(super) fn least(&self, one: &Fitted, than: impl Fn(&Mean) -> Mean) -> Estimate {
+        let is_first = |one: &Fitted| {
+            let first = self.of(one.drafts).next();
+            first.is_some_and(|first| first.form == one.form)
         };
-        cross_fitted(contexts, clusters, form, drafts, length)
-    });
-    let fitted = jobs.into_iter().zip(fitted);
-    fitted
-        .filter_map(|(job, fitted)| Some((job, fitted?)))
-        .collect()
+        let own = is_first(one);
+        let more = (self.all.iter()).filter(|more| more.drafts > one.drafts);
+        let more = more.filter(|more| more.form == one.form || own && is_first(more));
+        let all = Mean::sure(self.length as f64, self.clusters);
+        let bounds = std::iter::once(&all).chain(more.map(|more| &more.bound));
+        let start = than(&one.bound).estimate();
+        let mut least = bounds.fold(start, |least, bound| {
+            let bound = than(bound).estimate();
+            let low = least.ci95[0].min(bound.ci95[0]);
+            Estimate {
+                mean: least.mean.min(bound.mean),
+                ci95: [low, least.ci95[1]],
+                ..least
+            }
+        });
+        least.ci95[1] = least.ci95[1].min(self.length as f64);
+        least
+    }
 }
 
 /// The lower bound of a number of paths, by its place among these, at a context with draft paths.
@@ -94,21 +169,6 @@ pub(super) fn by_paths(
         sums.add(one.cluster, of(one));
     }
     sums.mean()
-}
-
-/// An upper bound: what draft paths tell of its distance to the lower bound, `lower` by the
-/// same paths, above the lower bound by the text.
-pub(super) fn above_the_lower(
-    form: Form,
-    fitted: &CrossFitted,
-    lower: &Mean,
-    of_text: &Mean,
-) -> Mean {
-    let bound = fitted.by_prompt.mean();
-    match form {
-        Form::PooledTexts => bound,
-        _ => bound.minus(lower).plus(of_text),
-    }
 }
 
 /// Upper and lower bound of K = 1..8 draft paths: the same numbers as
@@ -141,25 +201,32 @@ pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPa
         true => Form::Several,
         false => Form::PooledDrafts,
     };
-    let jobs = drafts.iter().map(|&drafts| (drafts, form(drafts)));
-    let fitted = fitted_bounds(jobs.collect(), [&with_paths, &[]], clusters, length);
-    let by_drafts = drafts.iter().enumerate().map(|(at, &drafts)| {
-        let lower = by_paths(&told, clusters, lower_at(at));
-        let mut of_text = ByPrompt::new(clusters);
+    let jobs: Vec<(usize, Form)> = drafts.iter().map(|&k| (k, form(k))).collect();
+    let by_text = |drafts: usize| {
+        let mut sum = ByPrompt::new(clusters);
         for (text, starts) in texts.texts.iter().zip(&of_texts) {
             for start in starts {
-                of_text.add(text.cluster, lower_bound_of_text(&start.ratios(), drafts));
+                sum.add(text.cluster, lower_bound_of_text(&start.ratios(), drafts));
             }
         }
-        let of_text = of_text.mean();
-        let own = fitted.iter().find(|((k, _), _)| *k == drafts);
+        sum.mean()
+    };
+    let by_text: Vec<Mean> = drafts.iter().map(|&drafts| by_text(drafts)).collect();
+    let lower = |k: usize| {
+        let at = drafts.iter().position(|&drafts| drafts == k)?;
+        Some([
+            by_paths(&told, clusters, lower_at(at)),
+            by_text.get(at)?.clone(),
+        ])
+    };
+    let fitted = FittedBounds::new(&jobs, [&with_paths, &[]], [clusters, length], lower);
+    let by_drafts = drafts.iter().zip(&by_text).map(|(&drafts, by_text)| {
+        let own = fitted.of(drafts).next();
         PossibleWithPaths {
             drafts,
-            upper_bound: own.map(|((_, form), fitted)| {
-                above_the_lower(*form, fitted, &lower, &of_text).estimate()
-            }),
-            form: own.map(|((_, form), _)| form.name().to_owned()),
-            lower_bound: of_text.estimate(),
+            upper_bound: own.map(|own| fitted.least(own, Mean::clone)),
+            form: own.map(|own| own.form.name().to_owned()),
+            lower_bound: by_text.estimate(),
         }
     });
     Ok(Some(DraftPaths {
@@ -195,4 +262,65 @@ pub fn read_possible_with_paths(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of four prompts with these numbers.
+    fn mean(numbers: [f64; 4]) -> Mean {
+        let mut sums = ByPrompt::new(4);
+        for (prompt, number) in numbers.into_iter().enumerate() {
+            sums.add(prompt, number);
+        }
+        sums.mean()
+    }
+
+    #[test]
+    fn a_bound_is_at_most_that_of_more_paths_and_all_tokens_of_a_path() {
+        use Form::{PooledDrafts, PooledTexts, Several};
+        let of = |(drafts, form, numbers): (usize, Form, [f64; 4])| Fitted {
+            drafts,
+            form,
+            limits: Vec::new(),
+            bound: mean(numbers),
+        };
+        let all = [
+            (1, Several, [1.0, 1.2, 1.4, 1.2]),
+            (1, PooledTexts, [2.2, 1.8, 2.0, 2.0]),
+            (2, Several, [1.9, 1.5, 1.7, 1.7]),
+            (2, PooledTexts, [1.9; 4]),
+            (3, PooledDrafts, [1.1, 1.7, 2.0, 1.6]),
+            (3, PooledTexts, [3.3, 2.9, 3.1, 3.1]),
+        ];
+        let bounds = FittedBounds {
+            all: all.into_iter().map(of).collect(),
+            length: 3,
+            clusters: 4,
+        };
+        let own: Vec<Estimate> = (bounds.all.iter())
+            .map(|one| one.bound.estimate())
+            .collect();
+        // The first of three paths is of another form, and is the least of what bounds two.
+        for (at, taken, mean) in [
+            (0, 0, 1.2),
+            (1, 3, 1.9),
+            (2, 4, 1.6),
+            (3, 3, 1.9),
+            (4, 4, 1.6),
+        ] {
+            let least = bounds.least(&bounds.all[at], Mean::clone);
+            assert!((least.mean - mean).abs() < 1e-12, "{at}: {least:?}");
+            assert_eq!(least.ci95[1], own[at].ci95[1].min(3.0));
+            assert!(least.ci95[0] <= own[at].ci95[0].min(own[taken].ci95[0]));
+        }
+        let last = bounds.least(&bounds.all[5], Mean::clone);
+        assert_eq!((last.mean, last.ci95), (3.0, [own[5].ci95[0], 3.0]));
+        // What is accepted goes off each of them, and L less it bounds the rest.
+        let accepted = mean([0.9, 1.1, 1.3, 1.1]);
+        let below = |at: usize| bounds.least(&bounds.all[at], |bound| bound.minus(&accepted));
+        assert!((below(0).mean - 0.1).abs() < 1e-12 && below(0).ci95[1] - below(0).ci95[0] < 1e-9);
+        assert!((below(2).mean - 0.5).abs() < 1e-12 && (below(5).mean - 1.9).abs() < 1e-12);
+    }
 }

@@ -7,7 +7,7 @@ use super::by_drafts::{at_drafts, told_twice};
 use super::data::{AtDrafts, PATHS_SCHEMA, PathsReport};
 use super::limits::Form;
 use super::measure::Measurement;
-use super::possible::{by_paths, fitted_bounds, lower_at};
+use super::possible::{FittedBounds, by_paths, lower_at};
 use crate::replay::paths_definitions;
 use specgap_base::setting::for_shell;
 use specgap_statistics::advice::Change;
@@ -37,10 +37,14 @@ impl Measurement<'_> {
             })
             .collect();
         let of_forms = [&contexts[..], &from_text];
-        let fitted = fitted_bounds(jobs, of_forms, clusters, self.contexts.length);
-        let by_drafts: Vec<AtDrafts> = (along.iter().enumerate())
-            .map(|(at, of)| at_drafts(of, &by_paths(&told, clusters, lower_at(at)), &fitted))
-            .collect();
+        let lower = |drafts: usize| {
+            let at = along.iter().position(|of| of.drafts == drafts)?;
+            let by_text = along.get(at)?.lower.mean();
+            Some([by_paths(&told, clusters, lower_at(at)), by_text])
+        };
+        let size = [clusters, self.contexts.length];
+        let fitted = FittedBounds::new(&jobs, of_forms, size, lower);
+        let by_drafts: Vec<AtDrafts> = (along.iter()).map(|of| at_drafts(of, &fitted)).collect();
         PathsReport {
             schema: PATHS_SCHEMA,
             advice: self.advice(&of, &by_drafts, &along),

@@ -49,7 +49,7 @@ pub fn measure_trees(
     if plan.pairs.is_empty() {
         return Err(ReplayError::Settings(format!(
             "no draft law and verifier are left: {}",
-            plan.left_out.join("; ")
+            plan.why_none(settings).join("; ")
         )));
     }
     let question = |scan: &mut specgap_row::Workspace,

@@ -7,7 +7,7 @@ use specgap_core::rounds::ChildShares;
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
-use specgap_core::verifier::{TokenRule, VerifierName};
+use specgap_core::verifier::{TokenRule, VerifierName, any_of};
 use specgap_plan::Levels;
 use specgap_row::MAX_DRAFTS;
 use std::collections::BTreeSet;
@@ -132,6 +132,29 @@ impl Plan {
             plan.ask_optima(&shapes);
         }
         plan
+    }
+
+    /// Says why no pair is left, where none is: also of verifiers that take none of the laws.
+    pub(super) fn why_none(&self, settings: &TreeSettings) -> Vec<String> {
+        let taken = |rule: RuleName, scheme: SchemeName| at_node(scheme, rule).is_some();
+        let refused = settings.verifiers.iter().filter_map(|&rule| {
+            let mut asked = settings.schemes.iter();
+            if asked.any(|&scheme| taken(rule, scheme)) {
+                return None;
+            }
+            let laws = SchemeName::ALL.into_iter().filter(|&law| taken(rule, law));
+            let laws: Vec<&str> = laws.map(SchemeName::as_str).collect();
+            let own = (VerifierName::ALL.into_iter()).find(|one| one.entry().rule == rule);
+            let why = match own.map(|one| one.entry().lossless) {
+                Some(lossless) => format!("it is lossless for {lossless} only"),
+                None => "it takes no such children".to_owned(),
+            };
+            Some(format!(
+                "{rule}: {why}, so ask for ⟨laws {}⟩",
+                any_of(&laws)
+            ))
+        });
+        self.left_out.iter().cloned().chain(refused).collect()
     }
 
     /// Asks for what no rule passes at roots with the target's own law.
