@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overlo
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, as_double, count, typed
+from ._arrays import ArrayLike, as_double, count, natural, typed
 from ._drafting import Drawer, Floats, Integers
 from ._drafting import drawer as drawer_of_table
 from ._errors import Refused, by_any_name, unexpected
@@ -1128,6 +1128,7 @@ def evaluate(
         )
     law = given(scheme)
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
+    seed = natural(seed, "seed")
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
     if not 0.0 <= tolerance < 1.0:

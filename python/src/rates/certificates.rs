@@ -283,7 +283,8 @@ fn certificates<'py>(
 ) -> PyResult<(Answered<'py>, Certificates<'py>)> {
     let both = matrices(&p, &q, logits)?;
     let pairs = Pairs::of(&both, softmax(logits, temperature));
-    let name = scheme_named(scheme)?;
+    let most = drafts.iter().copied().max().unwrap_or(0);
+    let name = fitting(scheme_named(scheme)?, most, pairs)?;
     let scan =
         scan_of(name).ok_or_else(|| refused(format!("scheme: {name} is not solved by a scan")))?;
     let (rows, columns) = pairs.target.shape();
