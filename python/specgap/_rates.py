@@ -271,7 +271,9 @@ def alpha(
     [0.75, 0.9375, 1.0]
     """
     law, threads = given(scheme), threads_of(threads)
-    if np.ndim(cast("Any", n)) > 0:
+    if isinstance(n, np.ndarray) and not n.ndim:
+        n = n.item()
+    if isinstance(n, (Sequence, np.ndarray)) and not isinstance(n, str):
         if law is not None:
             raise TypeError(f"n: is several, and {law.name} says itself how many it drafts: leave n out")
         name = cast("LawName", _native.law_named(cast("str", scheme)))

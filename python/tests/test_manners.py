@@ -191,11 +191,11 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
     (lambda log: sg.acceptance("rrs", P, Q, 2, seed=-1), ValueError, "seed is -1; give a whole number"),
     (lambda log: sg.evaluate(rule, P, Q, seed=-1), ValueError, "seed is -1; give a whole number"),
     (
-        lambda log: sg.alpha(P, Q, 2, logits=True, temperature="1"),  # type: ignore[arg-type]
+        lambda log: sg.alpha(P, Q, 2, logits=True, temperature="1"),  # type: ignore[call-overload]
         TypeError,
         "temperature: give a number; this is '1'",
     ),
-    (lambda log: sg.alpha(P, Q, 9, "stratified"), ValueError, "stratified draws distinct tokens"),
+    (lambda log: sg.alpha(P, Q, np.array(9), "stratified"), ValueError, "stratified draws distinct tokens"),  # type: ignore[call-overload]
     (lambda log: sg.alpha(P, Q, 9, "greedy"), ValueError, "greedy draws distinct tokens"),
     (lambda log: sg.acceptance("rrs-wo", P, Q, 9), ValueError, "draws distinct tokens"),
     (lambda log: sg.laws.tuples([[0.7, 1.2]], [1]), TypeError, "tuples: give lists of tokens' ids"),
