@@ -3,7 +3,7 @@
 //! alpha* is a minimum over H of functions that are smooth in p and q, so that its gradient is
 //! that of the function at the least H (Danskin): 1 on H for p, and that of -Q(H) for q.
 
-use super::{Answered, Pairs, Typed, columns, matrices, scheme_named, softmax};
+use super::{Answered, Pairs, Typed, columns, fitting, matrices, scheme_named, softmax};
 use crate::errors::refused;
 use crate::watch::watched;
 use numpy::{
