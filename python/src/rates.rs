@@ -344,7 +344,7 @@ fn acceptance<'py>(
     let pairs = Pairs::of(&both, softmax(logits, temperature));
     let verifier: VerifierName = name.parse().map_err(raised)?;
     let named = scheme.map(scheme_named).transpose()?;
-    let scheme = fitting(drafts_for(verifier, named, n)?, n, pairs)?;
+    let scheme = drafts_for(verifier, named, n)?;
     let rule = verifier.on_row(scheme);
     let answered = answered(py, pairs, n, threads, progress.as_ref(), |row, number| {
         let seed = seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -130,8 +130,8 @@ def test_minus_zero_is_zero_and_the_lowest_id_comes_first(tmp_path: Path) -> Non
     log = sg.Log.of_arrays(
         target_logits=-signed, draft_logits=signed, metadata={"sampling": {"temperature": 1.0}}, **signs
     )
-    assert log.served(0, 1, temperature=1.0, top_k=1).q.tolist() == [1, 0, 0, 0]
-    assert log.served(0, 1, temperature=0.0).q.tolist() == [1, 0, 0, 0]
+    assert log.served(0, 1, temperature=1.0, top_k=1).q.tolist() == [[1, 0, 0, 0]]
+    assert log.served(0, 1, temperature=0.0).q.tolist() == [[1, 0, 0, 0]]
     found = sg.length(log, lengths=[1], drafts="one-hot").to_dict()["results"]
     log = sg.Log.of_arrays(
         target_logits=-signed, draft_logits=signed + flat, metadata={"sampling": {"temperature": 1.0}}, **signs

@@ -197,7 +197,6 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda log: sg.alpha(P, Q, np.array(9), "stratified"), ValueError, "stratified draws distinct tokens"),  # type: ignore[call-overload]
     (lambda log: sg.alpha(P, Q, 9, "greedy"), ValueError, "greedy draws distinct tokens"),
-    (lambda log: sg.acceptance("rrs-wo", P, Q, 9), ValueError, "draws distinct tokens"),
     (lambda log: sg.laws.tuples([[0.7, 1.2]], [1]), TypeError, "tuples: give lists of tokens' ids"),
     (
         lambda log: sg.plan(P, Q, 2).law([[0, 1], [1, 1]]),  # type: ignore[list-item]
