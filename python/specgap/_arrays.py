@@ -210,6 +210,17 @@ def count(value: object, name: str, what: str) -> int:
     return number
 
 
+def natural(value: object, name: str) -> int:
+    """A whole number from 0 on, below 2^64."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name}: give a whole number; this is {value!r}") from None
+    if not 0 <= number < 1 << 64:
+        raise Refused(f"{name} is {number}; give a whole number from 0 on, below 2^64")
+    return number
+
+
 def threads_of(value: object) -> int:
     """A number of threads; 0 for one a core."""
     if isinstance(value, (int, np.integer)) and value == 0 and not isinstance(value, bool):

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overlo
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, as_double, count, typed
+from ._arrays import ArrayLike, as_double, count, natural, typed
 from ._drafting import Drawer, Floats, Integers
 from ._drafting import drawer as drawer_of_table
 from ._errors import Refused, by_any_name, unexpected
@@ -79,9 +79,9 @@ class Branching:
         tokens = range(a) if isinstance(a, (int, np.integer)) else a
         weights = np.full(len(tokens), 1.0) if p is None else np.asarray(p, dtype=np.float64)
         total = float(weights.sum())
-        if len(weights) != len(tokens) or not (weights >= 0).all() or not total > 0:
+        if weights.shape != (len(tokens),) or not (weights >= 0).all() or not total > 0:
             raise ValueError(
-                f"rng.choice: p has {len(weights)} weights for {len(tokens)} tokens, sum {total}; "
+                f"rng.choice: p has {weights.size} weights for {len(tokens)} tokens, sum {total}; "
                 f"give one for each, none below 0, not all 0"
             )
         return int(tokens[self._decide(weights / total)])
@@ -112,8 +112,11 @@ class _Drawing(Branching):
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
 
-    def random(self) -> Any:
-        return self.generator.random()
+    def random(self, *of: Any, **more: Any) -> Any:
+        return self.generator.random(*of, **more)
+
+    def choice(self, a: int | Sequence[int], p: ArrayLike = None, **more: Any) -> Any:
+        return self.generator.choice(a, p=p, **more) if more else super().choice(a, p)
 
     def branch(self, prob: float) -> bool:
         return bool(self.generator.random() < _probability(prob))
@@ -151,8 +154,15 @@ class _Exploring(Branching):
         self.weight *= float(probabilities[outcome])
         return outcome
 
-    def random(self) -> Any:
+    def random(self, *of: Any, **more: Any) -> Any:
+        if of or more:
+            raise _NotEnumerable("it draws several numbers by rng.random(..)")
         return _Uniform(self, [0.0, 1.0])
+
+    def choice(self, a: int | Sequence[int], p: ArrayLike = None, **more: Any) -> int:
+        if more:
+            raise _NotEnumerable(f"it calls rng.choice with {', '.join(more)}")
+        return super().choice(a, p)
 
     def seed(self) -> int:
         raise _NotEnumerable("it draws from another library's random numbers")
@@ -168,7 +178,14 @@ def _explored(run: Callable[[_Exploring], _Result]) -> Iterator[tuple[_Exploring
     known: list[Floats] = []
     while True:
         rng = _Exploring(script, known)
-        yield rng, run(rng)
+        try:
+            found = run(rng)
+        except (AttributeError, RuntimeError, TypeError) as error:
+            # What another library says of a number that it cannot compute with.
+            if _Uniform.__name__ not in str(error):
+                raise
+            raise _NotEnumerable(_COMPUTES) from error
+        yield rng, found
         path = list(zip(rng.script, rng.options))
         while path:
             outcome, probabilities = path.pop()
@@ -179,6 +196,16 @@ def _explored(run: Callable[[_Exploring], _Result]) -> Iterator[tuple[_Exploring
                 break
         else:
             return
+
+
+_COMPUTES = "it computes with rng.random() beyond a comparison"
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise _NotEnumerable(_COMPUTES) from error
 
 
 class _Uniform:
@@ -194,7 +221,7 @@ class _Uniform:
 
     def _below(self, limit: Any) -> bool:
         rng, stretch, scale, shift = self._parts
-        bound = float(limit) - shift
+        bound = _number(limit) - shift
         if math.isnan(bound) or scale == 0.0:
             return 0.0 < bound
         bound /= scale
@@ -220,26 +247,26 @@ class _Uniform:
         return _Uniform(rng, stretch, own * scale, by * scale + shift)
 
     def __mul__(self, factor: Any) -> _Uniform:
-        return self._affine(float(factor), 0.0)
+        return self._affine(_number(factor), 0.0)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> _Uniform:
-        return self._affine(1.0 / float(divisor), 0.0)
+        return self._affine(1.0 / _number(divisor), 0.0)
 
     def __add__(self, term: Any) -> _Uniform:
-        return self._affine(1.0, float(term))
+        return self._affine(1.0, _number(term))
 
     __radd__ = __add__
 
     def __sub__(self, term: Any) -> _Uniform:
-        return self._affine(1.0, -float(term))
+        return self._affine(1.0, -_number(term))
 
     def __rsub__(self, term: Any) -> _Uniform:
-        return self._affine(-1.0, float(term))
+        return self._affine(-1.0, _number(term))
 
-    def _opaque(self, *_: object) -> Any:
-        raise _NotEnumerable("it computes with rng.random() beyond a comparison")
+    def _opaque(self, *_: object, **__: object) -> Any:
+        raise _NotEnumerable(_COMPUTES)
 
     __float__ = __int__ = __index__ = __bool__ = _opaque
     __array__ = __pow__ = __rpow__ = __rtruediv__ = _opaque
@@ -1101,6 +1128,7 @@ def evaluate(
         )
     law = given(scheme)
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
+    seed = natural(seed, "seed")
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
     if not 0.0 <= tolerance < 1.0:

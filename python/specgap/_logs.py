@@ -411,7 +411,10 @@ def _opened(
     if is_parquet(name):
         native = open_parquet(name, vocabulary=vocabulary, metadata=metadata)
     elif metadata is not None:
-        raise ValueError(f"metadata: {name} has its own; this is for Parquet files and arrays")
+        raise ValueError(
+            f"metadata: goes with Parquet files and arrays; of {name} it is metadata of log.json, or of the "
+            f"file itself (docs/reference/log-format.md)"
+        )
     else:
         native = _native.Log.open(name, vocabulary)
     return native, (_opened_again, (name, vocabulary, metadata))
@@ -680,6 +683,14 @@ class LogWriter:
                 draft = as_single(draft_logits, "draft_logits")
             size = len(target)
         writer = self._begin(size)
+        wholes = {
+            "prompt_id": prompt_id, "position": position, "token": token, "accepted": accepted,
+            "output": output, "round": round, "batch_size": batch_size, "seed": seed,
+        }  # fmt: skip
+        for name, value in wholes.items():
+            is_whole = isinstance(value, (int, np.integer)) and -(1 << 63) <= value < 1 << 63
+            if value is not None and not is_whole:
+                raise TypeError(f"{name}: give a whole number of 64 bits; this is {value!r}")
         if position is None:
             position = self._next.get(prompt_id, 0)
         writer.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def split_schemes(schemes: Any) -> tuple[list[str] | None, list[Law]]:
     """The names among schemes, None for the usual ones, and the laws that are no names."""
     if schemes is None:
         return None, []
-    every = [schemes] if isinstance(schemes, (str, Law)) else list(schemes)
+    every = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     for one in every:
         if not isinstance(one, (str, Law)):
             raise TypeError(

@@ -104,6 +104,9 @@ class ArrowRows:
     def _begin(self, schema: Any) -> None:
         """Looks at the columns, once the groups are known."""
         arrow, _, _ = library()
+        twice = {name for name in KNOWN if schema.names.count(name) > 1}
+        if twice:
+            raise Refused(f"{self._path}: has two columns {twice.pop()}; leave one of them out")
         said = (schema.metadata or {}).get(KEY)
         try:
             self.metadata: dict[str, Any] = json.loads(said) if said else {}
@@ -127,6 +130,10 @@ class ArrowRows:
         width = sum(max(one.width, 1) * one.dtype.itemsize for one in self.columns.values())
         self._largest = largest * width
         self._readers: set[int] = set()
+
+    def _in(self, group: Group) -> str:
+        """Which of several files a group is of."""
+        return ""
 
     def _array(self, number: int, name: str) -> Any:
         """A column of a group, as Arrow's chunks."""
@@ -210,13 +217,13 @@ class ArrowRows:
             lacks = int(np.argmax(np.asarray(entries.is_null())))
             row = int(np.searchsorted(np.cumsum(lengths), lacks, side="right"))
             row += group.first
-            raise Refused(f"{name}: row {row}: an entry is null", name, row)
+            raise Refused(f"{name}: row {row}{self._in(group)}: an entry is null", name, row)
         return lengths, np.asarray(entries)
 
     def _refuse_nulls(self, array: Any, group: Group, name: str) -> None:
         if array.null_count:
             row = group.first + int(np.argmax(np.asarray(array.is_null())))
-            raise Refused(f"{name}: row {row}: is null; every position has one", name, row)
+            raise Refused(f"{name}: row {row}{self._in(group)}: is null; every position has one", name, row)
 
     def _rows(self, number: int, name: str) -> NDArray[Any]:
         """A column of a row group as rows of one width. Kept for a while."""
@@ -245,9 +252,10 @@ class ArrowRows:
         wanted, of = self._lengths(column.name, number, width)
         if wanted is not None and (lengths != wanted).any():
             short = int(np.argmax(lengths != wanted))
-            row = self._groups[number].first + short
+            group = self._groups[number]
+            row = group.first + short
             raise Refused(
-                f"{column.name}: row {row}: has {lengths[short]} entries where {of} "
+                f"{column.name}: row {row}{self._in(group)}: has {lengths[short]} entries where {of} "
                 f"{wanted[short]}; full rows have all V, and in lists of unequal length each entry "
                 "has its token in token_ids",
                 column.name,
@@ -343,11 +351,15 @@ class ParquetRows(ArrowRows):
             return [root]
         inside = self._system.get_file_info(fs.FileSelector(root))
         names = sorted(
-            one.path for one in inside if one.is_file and one.path.endswith(".parquet")
+            one.path for one in inside
+            if one.is_file and one.path.endswith(".parquet") and not one.base_name.startswith((".", "_"))
         )
         if not names:
             raise Refused(f"{self._path}: has no files *.parquet")
         return names
+
+    def _in(self, group: Group) -> str:
+        return f" ({os.path.basename(self._files[group.file])})" if len(self._files) > 1 else ""
 
     def _file(self, number: int) -> Any:
         """One of the files. The last one stays open."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, Typed, count, integers, row_or_rows, rows, threads_of, widened
+from ._arrays import ArrayLike, Typed, count, integers, natural, row_or_rows, rows, threads_of, widened
 from ._errors import Refused, by_any_name
 from ._first_screen import table_html
 from ._names import LawName, RuleName
@@ -166,6 +166,8 @@ def _answered(
 
 
 def _heated(logits: bool, temperature: float) -> None:
+    if isinstance(temperature, bool) or not isinstance(temperature, (float, int, np.number)):
+        raise TypeError(f"temperature: give a number; this is {temperature!r}")
     if not logits and temperature != 1.0:
         raise Refused(
             f"temperature is {temperature}, which is for logits: say logits=True, or give "
@@ -269,6 +271,8 @@ def alpha(
     [0.75, 0.9375, 1.0]
     """
     law, threads = given(scheme), threads_of(threads)
+    if isinstance(n, np.ndarray) and not n.ndim:
+        n = n.item()
     if isinstance(n, (Sequence, np.ndarray)) and not isinstance(n, str):
         if law is not None:
             raise TypeError(f"n: is several, and {law.name} says itself how many it drafts: leave n out")
@@ -391,6 +395,7 @@ def acceptance(
             "your own goes to evaluate()"
         )
     own, threads = None if scheme is None else given(scheme), threads_of(threads)
+    seed = natural(seed, "seed")
     if own is not None:
         _heated(logits, temperature)
         law = own.known("a named rule's acceptance")
@@ -486,6 +491,8 @@ class Plan:
 
     def law(self, drafts: Sequence[int]) -> NDArray[np.float64]:
         """The law of the output given n drafts, V entries."""
+        if np.ndim(drafts) != 1:
+            raise Refused(f"drafts: give one tuple of tokens; this has {np.ndim(drafts)} dimensions")
         shares = self.accepted(drafts)
         law = self.residual * max(0.0, 1.0 - float(shares.sum()))
         np.add.at(law, _tokens(drafts), shares)

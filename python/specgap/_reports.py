@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, threads_of
+from ._arrays import ArrayLike, natural, threads_of
 from ._errors import Refused, by_any_name, stands_for_a_command, unexpected
 from ._first_screen import Lead, first_screen, table_html
 from ._kept import Kept
@@ -230,6 +230,8 @@ class Summary:
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         measured is said as :func:`gap` takes it, and what else its report says in :meth:`report`."""
+        if not isinstance(part, (tuple, list)) or len(part) != 2:
+            raise TypeError(f"part: give the I-th of K stretches as (I, K); this is {part!r}")
         wanted = _asked(**asked)
         every = each_opened(logs, vocabulary, metadata)
         native, _ = _native.Summary.measure(
@@ -276,6 +278,7 @@ class Summary:
         return self._report(_only(given, _SAID, "report"))
 
     def _report(self, given: Mapping[str, object], **kept: Any) -> Report:
+        _refuse_alone(given)
         made = self._native.report(_options(given))
         # What files say is not in another process.
         lasts = all(given.get(name) is None for name in ("timings", "baseline"))
@@ -286,6 +289,17 @@ class Summary:
 
     def __repr__(self) -> str:
         return f"Summary(positions={self.positions}, logs={self._native.logs})"
+
+
+def _refuse_alone(given: Mapping[str, object]) -> None:
+    """Refuses what goes with a baseline alone."""
+    for name in ("junit", "within"):
+        if given.get(name) is not None and given.get("baseline") is None:
+            raise Refused(f"{name}: goes with baseline=, the report that is compared with")
+
+
+def _digits(digits: int | None) -> int | None:
+    return None if digits is None else natural(digits, "digits")
 
 
 class Table:
@@ -312,7 +326,7 @@ class Table:
         """For booktabs (a long one also for longtable), as narrow as a page: one that is too wide
         is in parts, one below the other. ``columns`` are names of columns behind the first, or of
         what spans them; ``digits`` those behind the point."""
-        parts, _ = self._made.table(self.name, _names(columns) or [], digits)
+        parts, _ = self._made.table(self.name, _names(columns) or [], _digits(digits))
         return "\n\\medskip\n".join(parts)
 
     def latex(
@@ -326,7 +340,7 @@ class Table:
         """The same as a float that stands in a paper as it is: ``table``, the caption, a label and
         booktabs. The caption says what each number is, exact, enclosed or an estimate with its
         interval; ``caption`` is LaTeX of your own in its place."""
-        parts, _ = self._made.table(self.name, _names(columns) or [], digits)
+        parts, _ = self._made.table(self.name, _names(columns) or [], _digits(digits))
         command = self._report.command if self._report is not None else ""
         if caption is None:
             data = self._report.to_dict() if self._report is not None else {}
@@ -967,6 +981,7 @@ def gap(
     measured = {name: one for name, one in given.items() if name in _MEASURED}
     asked = _asked(drafts, temperature, schemes, verifiers, samples, **measured)
     said = {name: one for name, one in given.items() if name in _SAID}
+    _refuse_alone(said)
     opened_logs = each_opened(logs, vocabulary, metadata)
     asked = _of_logs(asked, opened_logs, said)
     every = [log._native for log in opened_logs]
@@ -986,7 +1001,7 @@ def gap(
 
     rows = sum(log.positions for log in every)
     rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_serving(every)[0])
-    summary, table = summed(rows <= _SMALL_TABLE if positions is None else positions)
+    summary, table = summed(rows <= _SMALL_TABLE if positions is None else bool(positions))
     return summary._report(said, positions=table, again=lambda: summed(True)[1])
 
 
@@ -1010,7 +1025,8 @@ def _options(given: Mapping[str, object]) -> list[str]:
         if value is True:
             args.append(option)
         elif value is not None and value is not False:
-            several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+            several = isinstance(value, Sequence) and not isinstance(value, str)
+            several = several or isinstance(value, np.ndarray) and value.ndim > 0
             every = list(cast("Sequence[object]", value)) or [""] if several else [value]
             args += [f"{option}={_option(one)}" for one in every]
     return args

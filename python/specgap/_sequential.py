@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -469,6 +469,8 @@ def split(verifiers: Any) -> tuple[list[str] | None, OwnAsked, list[tuple[str, s
     pair = isinstance(verifiers, tuple) and len(verifiers) == 2 and is_law(verifiers[1])
     if pair or isinstance(verifiers, (str, Formula)) or callable(verifiers):
         verifiers = [verifiers]
+    if not isinstance(verifiers, Iterable):
+        raise TypeError(f"verifiers: give names and rules of your own; this is {type(verifiers).__name__}")
     names: list[str] = []
     own: OwnAsked = []
     told: list[tuple[str, str | Law]] = []

@@ -915,6 +915,8 @@ def speculative(
         _refuse_model(draft, "the draft")
         if draft_tokens is not None:
             kept = torch.as_tensor(draft_tokens, device=draft.device)
+            if kept.ndim != 1 or not len(kept) or kept.is_floating_point():
+                raise Refused("draft_tokens: give ids of tokens, one dimension of at least one")
             draft = _cut_head(draft, kept)
     elif not callable(draft) or draft_tokens is not None:
         raise Refused("draft: give a model, or (without draft_tokens) a function rows(ids, nodes, parents)")

@@ -21,6 +21,7 @@ bound below.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -342,7 +343,10 @@ def tuples(
     >>> round(sg.alpha([0.5, 0.25, 0.25], scheme=pair).value, 12)
     0.75
     """
-    listed = [[int(token) for token in one] for one in tuples]
+    try:
+        listed = [[operator.index(token) for token in one] for one in tuples]
+    except TypeError:
+        raise TypeError("tuples: give lists of tokens' ids, which are whole numbers") from None
     masses = [plain(mass) for mass in probabilities]
     lengths = {len(one) for one in listed}
     if len(lengths) != 1 or 0 in lengths:

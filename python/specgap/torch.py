@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -674,9 +674,11 @@ def level_rate(
     """
     if law not in ("with-replacement", "stratified"):
         raise ValueError(f"law: {law!r}; level_rate is for with-replacement and stratified")
+    if straddle not in get_args(Straddle):
+        raise ValueError(f"straddle: {straddle!r}; there are {' and '.join(get_args(Straddle))}")
     usual = IID_LEVELS if law == "with-replacement" else STRATA_LEVELS
     passes = tuple(usual if levels is None else levels)
-    if not passes or not all(0 <= level < 1 for level in passes):
+    if not passes or not all(0 <= level < 1 for level in passes) or passes[-1] != 0:
         raise ValueError(f"levels are {passes}; give numbers in [0, 1), the last of which is 0")
     asked = _checked(p, q, n, logits, temperature)
     wide = asked

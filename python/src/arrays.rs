@@ -126,7 +126,7 @@ impl Entries<'_> {
         }
     }
 
-    /// One row, exactly.
+    /// One row, exactly; -0 is 0.
     pub(crate) fn row(&self, row: usize, into: &mut Vec<f64>) {
         into.clear();
         match self {
@@ -137,6 +137,7 @@ impl Entries<'_> {
             Self::F32(view) => into.extend(view.row(row).iter().map(|&x| f64::from(x))),
             Self::F64(view) => into.extend(view.row(row).iter().copied()),
         }
+        into.iter_mut().for_each(|x| *x += 0.0);
     }
 }
 

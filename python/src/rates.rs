@@ -12,7 +12,7 @@ use specgap::cli::HostError;
 use specgap::distribution::{DistributionError, Draft, Softmax, Target};
 use specgap::known::Known;
 use specgap::optimum::row_question;
-use specgap::problem::Problem;
+use specgap::problem::{Problem, ProblemError};
 use specgap::row::{Row, Rows, Workspace};
 use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{RrsWoSettings, VerifierName, any_of, rate_of_rows};
@@ -292,10 +292,21 @@ fn alpha<'py>(
 ) -> PyResult<Answered<'py>> {
     let both = matrices(&p, &q, logits)?;
     let pairs = Pairs::of(&both, softmax(logits, temperature));
-    let optimum = question(scheme_named(scheme)?, n)?;
+    let optimum = question(fitting(scheme_named(scheme)?, n, pairs)?, n)?;
     answered(py, pairs, n, threads, progress.as_ref(), |row, _| {
         optimum(row, n).map_err(|error| error.to_string())
     })
+}
+
+/// The law, if rows have as many tokens as it draws, as in a problem.
+fn fitting(scheme: SchemeName, n: usize, pairs: Pairs<'_>) -> PyResult<SchemeName> {
+    let (_, vocabulary) = pairs.target.shape();
+    match n > vocabulary && scheme.draws_distinct_tokens() {
+        true => Err(raised(ProblemError::MoreDraftsThanTokens(
+            n, vocabulary, scheme,
+        ))),
+        false => Ok(scheme),
+    }
 }
 
 fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {

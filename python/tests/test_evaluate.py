@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,46 @@ def test_what_cannot_be_explored_is_simulated() -> None:
     assert found.e_value is not None and found.e_value < 1e6
     assert found.smallest_tv_excluded is not None and 0.01 < found.smallest_tv_excluded < 0.1
     assert "not refuted" in str(found)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda u, rng: np.array(u),
+        lambda u, rng: np.searchsorted(np.cumsum(P), u),
+        lambda u, rng: np.cumsum(P) > u,
+        lambda u, rng: np.cumsum(P) - u,
+        lambda u, rng: np.log(u),
+        lambda u, rng: np.less(u, 0.5),
+        lambda u, rng: pytest.importorskip("torch").tensor(u),
+        lambda u, rng: pytest.importorskip("torch").tensor(P) > u,
+        lambda u, rng: -u,
+        lambda u, rng: abs(u - 0.5),
+        lambda u, rng: round(u),
+        lambda u, rng: u // 0.1,
+        lambda u, rng: f"{u:.3f}",
+        lambda u, rng: u.item() if hasattr(u, "item") else math.floor(u),
+        lambda u, rng: rng.random(3),
+        lambda u, rng: rng.choice(3, size=1),
+    ],
+)
+def test_a_rule_that_computes_with_its_draw_is_simulated(use: Callable[..., Any]) -> None:
+    def rule(p: Any, q: Any, drafts: Any, rng: Any) -> Any:
+        use(rng.random(), rng)
+        return rng.choice(3, p=p)
+
+    found = sg.evaluate(rule, P, Q, samples=2_000)
+    assert not found.exact and "rng." in str(found.reason) and found.lossless == "not refuted"
+
+
+def test_a_mistake_beside_a_draw_is_told() -> None:
+    def rule(p: Any, q: Any, drafts: Any, rng: Any) -> Any:
+        return len(rng) if rng.random() < 0.5 else 0
+
+    with pytest.raises(TypeError, match="has no len"):
+        sg.evaluate(rule, P, Q)
+    with pytest.raises(ValueError, match="p has 1 weights for 3 tokens"):
+        sg.evaluate(lambda p, q, drafts, rng: rng.choice(3, 1), P, Q)
 
 
 def test_a_simulated_rule_is_refuted_with_a_counterexample(

@@ -548,6 +548,8 @@ def test_what_is_refused_says_which_option_and_the_cure(tmp_path: Path) -> None:
     ]:
         with pytest.raises(sg.Refused, match=match):
             hf.speculative(draft, **wrong)
+    with pytest.raises(sg.Refused, match="draft_tokens: give ids"):
+        hf.speculative(pair(20)[1], draft_tokens=[])
     with pytest.raises(sg.Refused, match="draft: give a model"):
         hf.speculative("draft")
     with pytest.raises(sg.Refused, match="draft: its rows are"):

@@ -98,6 +98,10 @@ def test_what_a_log_refuses(tmp_path: Path) -> None:
         log.append(target_logits=[0.0, np.nan], draft_logits=[1.0, 0.0])
     with pytest.raises(ValueError, match="drafts.*token 2 is outside the vocabulary of 2"):
         log.append(target_logits=[0.0, 1.0], draft_logits=[1.0, 0.0], drafts=[2])
+    wrong: list[dict[str, Any]] = [{"prompt_id": "a"}, {"token": 1.0}, {"seed": 2**64 - 1}]
+    for one in wrong:
+        with pytest.raises(TypeError, match=f"{next(iter(one))}: give a whole number of 64 bits"):
+            log.append(target_logits=[0.0, 1.0], draft_logits=[1.0, 0.0], **one)
     log.close()
     with pytest.raises(ValueError, match="was closed"):
         log.append(target_logits=[0.0, 1.0], draft_logits=[1.0, 0.0])
@@ -114,6 +118,25 @@ def test_what_a_log_refuses(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         sg.Log.open(tmp_path / "log").row(5)
     assert sorted(os.listdir(tmp_path)) == ["log"]
+
+
+def test_minus_zero_is_zero_and_the_lowest_id_comes_first(tmp_path: Path) -> None:
+    with sg.LogWriter(tmp_path / "log", top=1, rest_temperatures=[1.0]) as writer:
+        writer.append(target_logits=[-0.0, -2.0, 0.0], draft_logits=[-0.0, -2.0, 0.0])
+    listed = sg.Log.open(tmp_path / "log").row(0).token_ids
+    assert listed is not None and listed.tolist() == [0]
+    flat, signed = np.zeros((8, 4)), np.array([[-0.0, -2.0, 0.0, -3.0]] * 8)
+    signs: dict[str, Any] = {"prompt_id": np.arange(8) // 4, "position": np.arange(8) % 4, "token": np.zeros(8, int)}
+    log = sg.Log.of_arrays(
+        target_logits=-signed, draft_logits=signed, metadata={"sampling": {"temperature": 1.0}}, **signs
+    )
+    assert log.served(0, 1, temperature=1.0, top_k=1).q.tolist() == [[1, 0, 0, 0]]
+    assert log.served(0, 1, temperature=0.0).q.tolist() == [[1, 0, 0, 0]]
+    found = sg.length(log, lengths=[1], drafts="one-hot").to_dict()["results"]
+    log = sg.Log.of_arrays(
+        target_logits=-signed, draft_logits=signed + flat, metadata={"sampling": {"temperature": 1.0}}, **signs
+    )
+    assert found == sg.length(log, lengths=[1], drafts="one-hot").to_dict()["results"]
 
 
 def test_arrays_go_to_every_command(tmp_path: Path) -> None:

@@ -183,6 +183,26 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         r"did you mean k-seq\?",
     ),
+    (lambda log: sg.gap(log, schemes=5), TypeError, "schemes: give names .* this is int"),  # type: ignore[arg-type]
+    (lambda log: sg.gap(log, verifiers=5), TypeError, "verifiers: give names .* this is int"),  # type: ignore[arg-type]
+    (lambda log: sg.gap(log, junit="a.xml"), ValueError, "junit: goes with baseline="),
+    (lambda log: sg.gap(log, within=0.1), ValueError, "within: goes with baseline="),
+    (lambda log: sg.Summary.of(log, part="1/3"), TypeError, "part: give the I-th of K"),  # type: ignore[arg-type]
+    (lambda log: sg.acceptance("rrs", P, Q, 2, seed=-1), ValueError, "seed is -1; give a whole number"),
+    (lambda log: sg.evaluate(rule, P, Q, seed=-1), ValueError, "seed is -1; give a whole number"),
+    (
+        lambda log: sg.alpha(P, Q, 2, logits=True, temperature="1"),  # type: ignore[call-overload]
+        TypeError,
+        "temperature: give a number; this is '1'",
+    ),
+    (lambda log: sg.alpha(P, Q, np.array(9), "stratified"), ValueError, "stratified draws distinct tokens"),  # type: ignore[call-overload]
+    (lambda log: sg.alpha(P, Q, 9, "greedy"), ValueError, "greedy draws distinct tokens"),
+    (lambda log: sg.laws.tuples([[0.7, 1.2]], [1]), TypeError, "tuples: give lists of tokens' ids"),
+    (
+        lambda log: sg.plan(P, Q, 2).law([[0, 1], [1, 1]]),  # type: ignore[list-item]
+        ValueError,
+        "drafts: give one tuple of tokens",
+    ),
 ]
 
 

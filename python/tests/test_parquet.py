@@ -238,6 +238,25 @@ def test_what_is_refused(
     assert "bad.parquet" in str(raised.value)
 
 
+def test_a_folder_names_its_file_and_leaves_hidden_ones_out(tmp_path: Path) -> None:
+    rows = [[0.0, 1.0]] * 2
+    for name, own in (("a", rows), ("b", [[0.0, 1.0], None]), (".c", [[0.0]]), ("_d", [[0.0]])):
+        table = arrow.table({"target_logits": own, "draft_logits": rows[: len(own)]})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match=r"target_logits: row 3 \(b.parquet\): is null"):
+        sg.gap(tmp_path, **ASKED)
+    (tmp_path / "b.parquet").unlink()
+    assert sg.Log.open(tmp_path).positions == 2
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    rows = arrow.array([[0.0, 1.0]])
+    table = arrow.Table.from_arrays([rows] * 3, names=["target_logits", "draft_logits", "target_logits"])
+    parquet.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(ValueError, match="twice.parquet: has two columns target_logits"):
+        sg.gap(tmp_path / "twice.parquet", **ASKED)
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none.parquet: cannot be opened"):
         sg.gap(tmp_path / "none.parquet")
@@ -284,7 +303,7 @@ def test_what_is_written_is_whole_or_not_there(
 
 
 def test_metadata_is_for_files_that_have_none(log: str) -> None:
-    with pytest.raises(ValueError, match="metadata: .* has its own"):
+    with pytest.raises(ValueError, match="metadata: goes with Parquet files"):
         sg.gap(log, metadata={"vocabulary": 3}, **ASKED)
     with pytest.raises(ValueError, match="metadata: say it where the log is opened"):
         sg.gap(sg.Log.open(log), metadata={"vocabulary": 3}, **ASKED)

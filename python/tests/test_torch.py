@@ -311,6 +311,17 @@ def test_passes_over_independent_drafts_accept_what_the_rule_does() -> None:
             assert abs(own[row].item() - found.algorithmic_acceptance) < 1e-12
 
 
+def test_passes_that_are_none_are_refused() -> None:
+    p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"law": "stratified", "straddle": "x"}, "straddle: 'x'; there are once and independent"),
+        ({"levels": (0.5, 0.2)}, "the last of which is 0"),
+    ]
+    for one, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            sg.torch.level_rate(p, q, 2, **one)
+
+
 @pytest.mark.parametrize("straddle", ["once", "independent"])
 @pytest.mark.parametrize("n", [2, 4])
 def test_gradients_of_strata(n: int, straddle: Any) -> None:

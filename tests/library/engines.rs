@@ -450,7 +450,7 @@ fn arrays_of_hugging_face_are_full_rows() {
             (&row.target, &other.target, 1.5),
             (&row.draft, &other.draft, 1.5 * 1.5),
         ];
-        for (mine, raw, over) in rows {
+        for (mine, raw, over) in rows.into_iter().take(if row.lacks_draft { 1 } else { 2 }) {
             let shift = mine[0] - raw[0] / over;
             for (x, y) in mine.iter().zip(raw) {
                 assert!((x - y / over - shift).abs() < 2e-4, "{x} {y}");

@@ -1157,6 +1157,7 @@ fn own_rules_are_named_and_lossy_ones_first() {
                 for estimate in [&mut row.acceptance, &mut row.gap.estimate] {
                     estimate.truncation = None;
                 }
+                row.gap.estimate.ci95 = [gap - 0.01, gap + 0.01];
                 row.own = Some(own(away));
                 cell.verifiers.push(row);
                 let ahead = |second: &str| Comparison {
@@ -1202,6 +1203,14 @@ fn own_rules_are_named_and_lossy_ones_first() {
     assert!(markdown.contains(recovers) && !markdown.contains("Not lossless is"));
     let (_, markdown) = everything(&with(0.02, Some(2e-6)));
     assert!(markdown.contains("Not lossless is mine (total variation up to 2.0e-6)"));
+    // Above what any lossless rule accepts, by more than the interval.
+    let (_, markdown) = everything(&with(-0.02, None));
+    assert!(
+        markdown.contains("Not lossless is mine (it accepts more than α\\*)"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("| mine, not lossless |"));
+    assert!(markdown.contains("first is not lossless"));
     // What it does not say is not taken for granted.
     let (_, markdown) = everything(&with(0.02, None));
     assert!(markdown.contains("not said") && !markdown.contains(recovers));

@@ -10,7 +10,7 @@ const TYPED: &str = "
     summary_file.rs paths/measure.rs: a command that is told for a shell
     programs.rs: options of cargo
     engines.rs forms.rs lists.rs llama_cpp_log.rs notes.rs options.rs requests.rs: options of engines
-    conclude.rs family.rs prometheus.rs speculators.rs verdict/measure.rs verdict/whole.rs: words of \
+    conclude.rs family.rs parts.rs prometheus.rs speculators.rs verdict/measure.rs verdict/whole.rs: words of \
     reports, which are of commands
     left_out.rs trees/measure.rs: commands that log rollouts, as a report has them
 ";

@@ -143,8 +143,8 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     assert!(page.contains("lists are too short"), "{page}");
 }
 
-/// What transformers' assisted generation did, from a recording to an audit. The recording has no
-/// row of the token behind a whole chain, which is no token that the engine lost.
+/// What transformers' assisted generation did, from a recording to an audit. The draft has no row of
+/// the token behind a whole chain.
 #[test]
 fn a_recording_of_transformers_is_audited_end_to_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,31 +158,23 @@ fn a_recording_of_transformers_is_audited_end_to_end() {
     for check in report["hard_checks"].as_array().unwrap() {
         assert_eq!(check["violations"], 0, "{check}");
     }
-    // The whole chains of the recording, counted in the file that was made.
+    // The tokens behind whole chains are there, without a row of the draft.
     let log = specgap::log::Log::open(&folder.path().join("log")).unwrap();
     let records = log.engine_records().unwrap();
-    let accepted = |at: usize| records[at].accepted.unwrap_or(-1);
-    let whole = (0..records.len())
-        .filter(|&at| {
-            let drafted = records[at]
-                .drafts
-                .iter()
-                .filter(|&&draft| draft >= 0)
-                .count();
-            let next = (at + 1..records.len()).find(|&next| accepted(next) >= 0);
-            let goes_on = next.is_some_and(|next| records[next].prompt == records[at].prompt);
-            accepted(at) == drafted as i64 && goes_on
-        })
-        .count();
-    assert!(whole > 0);
-    let rounds = records
+    let whole = |record: &&specgap::log::EngineRecord| {
+        let drafted = record.drafts.iter().filter(|&&draft| draft >= 0).count();
+        record.accepted == Some(drafted as i64)
+    };
+    let whole = records.iter().filter(whole).count();
+    let lacking = log
+        .draft_rows()
+        .unwrap()
         .iter()
-        .filter(|record| record.accepted >= Some(0))
+        .filter(|has| !**has)
         .count();
-    let note = format!("{whole} of {rounds} rounds lack the rows of their last tokens");
-    let notes = report["notes"].as_array().unwrap();
-    let said = |one: &Value| one.as_str().unwrap().starts_with(&note);
-    assert!(notes.iter().any(said), "{note}: {notes:?}");
+    assert!(whole > 0 && lacking == whole, "{lacking} {whole}");
+    let length = specgap(folder.path(), "length log --temperature 1.5".split(' '));
+    length.ok();
 }
 
 /// Seeds of a recording are the log's.
@@ -308,7 +300,61 @@ fn steps_of_one_token_make_a_text() {
     refused(
         folder.path(),
         &format!("{line} --out new"),
-        &["two records are of position 0 of prompt 4"],
+        &["target.jsonl: record 1 (line 2): position: two records are of position 0 of prompt 4"],
+    );
+}
+
+/// A prompt may have several texts, which length replays each by itself.
+#[test]
+fn texts_of_one_prompt_are_one_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["target", "draft"] {
+        let mut all = records(&format!("llama-cpp-{name}.jsonl"));
+        all.iter_mut().for_each(|one| one["prompt_id"] = 7.into());
+        write(folder.path(), &format!("{name}.jsonl"), &all);
+        all[2]["position"] = 4.into();
+        write(folder.path(), &format!("{name}-parts.jsonl"), &all);
+    }
+    let line = "--from llama-cpp --target target.jsonl --draft draft.jsonl --vocab 12 --out log";
+    let run = import(folder.path(), line).ok();
+    assert!(
+        run.out.starts_with("15 positions of 3 texts"),
+        "{}",
+        run.out
+    );
+    let line = "length log --temperature 1 --format json";
+    let length = specgap(folder.path(), line.split(' ')).ok().json();
+    assert_eq!(
+        (&length["texts"], &length["clusters"]),
+        (&json!(3), &json!(1))
+    );
+    let parts =
+        "--from llama-cpp --target target-parts.jsonl --draft draft-parts.jsonl --vocab 12 --out b";
+    refused(
+        folder.path(),
+        parts,
+        &["record 2 (line 3): position: two records are of position 4"],
+    );
+}
+
+/// A response that has rows of its prompt beside those of several outputs is of what was put out.
+#[test]
+fn outputs_are_the_text_where_rows_of_the_prompt_stand_beside() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = records("sglang-target.jsonl");
+    for one in &mut all {
+        let info = &mut one["meta_info"];
+        for of in ["token_logprobs", "top_logprobs"] {
+            info[format!("input_{of}")] = info[format!("output_{of}")].clone();
+        }
+    }
+    write(folder.path(), "both.jsonl", &all);
+    let line = "--from sglang --target both.jsonl --draft both.jsonl --vocab 12 --prompt-tokens 3 --out log";
+    let run = import(folder.path(), line).ok();
+    assert!(
+        run.out.starts_with("15 positions of 3 texts"),
+        "{}",
+        run.out
     );
 }
 

@@ -64,12 +64,14 @@ impl Dtype {
         }
     }
 
-    /// Reads little-endian entries as numbers, exactly.
+    /// Reads little-endian entries as numbers, exactly; -0 is 0, so that equal tokens compare equal.
     pub fn read(self, bytes: &[u8], scratch: &mut Scratch, out: &mut Vec<f64>) {
         out.clear();
         match self {
-            Self::F64 => out.extend(entries::<8>(bytes).map(f64::from_le_bytes)),
-            Self::F32 => out.extend(entries::<4>(bytes).map(|b| f64::from(f32::from_le_bytes(b)))),
+            Self::F64 => out.extend(entries::<8>(bytes).map(|b| f64::from_le_bytes(b) + 0.0)),
+            Self::F32 => {
+                out.extend(entries::<4>(bytes).map(|b| f64::from(f32::from_le_bytes(b)) + 0.0));
+            }
             Self::F16 => {
                 scratch.f16.clear();
                 scratch
@@ -77,7 +79,7 @@ impl Dtype {
                     .extend(entries::<2>(bytes).map(f16::from_le_bytes));
                 scratch.f32.resize(scratch.f16.len(), 0.0);
                 scratch.f16.convert_to_f32_slice(&mut scratch.f32);
-                out.extend(scratch.f32.iter().map(|&x| f64::from(x)));
+                out.extend(scratch.f32.iter().map(|&x| f64::from(x) + 0.0));
             }
             Self::Bf16 => {
                 scratch.bf16.clear();
@@ -86,7 +88,7 @@ impl Dtype {
                     .extend(entries::<2>(bytes).map(bf16::from_le_bytes));
                 scratch.f32.resize(scratch.bf16.len(), 0.0);
                 scratch.bf16.convert_to_f32_slice(&mut scratch.f32);
-                out.extend(scratch.f32.iter().map(|&x| f64::from(x)));
+                out.extend(scratch.f32.iter().map(|&x| f64::from(x) + 0.0));
             }
             Self::I32 | Self::I64 | Self::U8 => {
                 out.extend(self.integers(bytes).map(|x| x as f64));
@@ -130,4 +132,31 @@ pub struct Scratch {
     f16: Vec<f16>,
     bf16: Vec<bf16>,
     f32: Vec<f32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minus_zero_is_read_as_zero() {
+        let halves = [0x00, 0x80, 0x00, 0xc0];
+        for (dtype, bytes) in [
+            (
+                Dtype::F64,
+                [(-0f64).to_le_bytes(), (-2f64).to_le_bytes()].concat(),
+            ),
+            (
+                Dtype::F32,
+                [(-0f32).to_le_bytes(), (-2f32).to_le_bytes()].concat(),
+            ),
+            (Dtype::F16, halves.to_vec()),
+            (Dtype::Bf16, halves.to_vec()),
+        ] {
+            let mut out = Vec::new();
+            dtype.read(&bytes, &mut Scratch::default(), &mut out);
+            assert_eq!(out, [0.0, -2.0]);
+            assert!(out[0].is_sign_positive(), "{dtype}");
+        }
+    }
 }

@@ -30,11 +30,9 @@ impl Likeliest {
             listed += 1;
             match &mut best {
                 Some(best) if x < entries[best.place] => {}
-                // -0 and 0 are equal, and the total order has -0 first.
                 Some(best) if x == entries[best.place] => {
                     best.equal += 1;
-                    let by_entry = x.total_cmp(&entries[best.place]);
-                    if by_entry.then(id(best.place).cmp(&id(place))).is_gt() {
+                    if id(best.place) > id(place) {
                         best.place = place;
                     }
                 }
@@ -65,7 +63,7 @@ mod tests {
         assert_eq!(of(&[3.0, f64::NAN, 1.0], &[]), Some((0, 2, 1)));
         let masked = f64::NEG_INFINITY;
         assert_eq!(of(&[masked, masked], &[4, 2]), Some((1, 2, 2)));
-        assert_eq!(of(&[-0.0, 0.0], &[]), Some((1, 2, 2)));
+        assert_eq!(of(&[-0.0, 0.0], &[]), Some((0, 2, 2)));
         assert_eq!(of(&[f64::NAN], &[]), None);
         assert_eq!(of(&[], &[]), None);
     }

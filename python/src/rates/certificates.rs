@@ -3,7 +3,7 @@
 //! alpha* is a minimum over H of functions that are smooth in p and q, so that its gradient is
 //! that of the function at the least H (Danskin): 1 on H for p, and that of -Q(H) for q.
 
-use super::{Answered, Pairs, Typed, columns, matrices, scheme_named, softmax};
+use super::{Answered, Pairs, Typed, columns, fitting, matrices, scheme_named, softmax};
 use crate::errors::refused;
 use crate::watch::watched;
 use numpy::{
@@ -283,7 +283,8 @@ fn certificates<'py>(
 ) -> PyResult<(Answered<'py>, Certificates<'py>)> {
     let both = matrices(&p, &q, logits)?;
     let pairs = Pairs::of(&both, softmax(logits, temperature));
-    let name = scheme_named(scheme)?;
+    let most = drafts.iter().copied().max().unwrap_or(0);
+    let name = fitting(scheme_named(scheme)?, most, pairs)?;
     let scan =
         scan_of(name).ok_or_else(|| refused(format!("scheme: {name} is not solved by a scan")))?;
     let (rows, columns) = pairs.target.shape();

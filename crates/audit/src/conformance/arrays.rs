@@ -27,7 +27,7 @@ pub(super) const WORDS: [(&str, &str); 18] = pairs! {
         k is accepted, and at last that none is";
     "next_law"
         "f64 [M, K+1, V]: of a chain, law of the next token where k drafts are accepted, 0 where \
-        that cannot be; of siblings [M, 1, V], law of the output";
+        draft k is never rejected; of siblings [M, 1, V], law of the output";
     "coins"
         "f64 [M, U, K]: uniform numbers for kernels that keep draft k if the k-th is below (or at) \
         its probability";

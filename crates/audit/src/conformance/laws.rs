@@ -23,7 +23,7 @@ pub(super) struct Laws {
     /// draft k is accepted, and at last that none is.
     pub accepted: Vec<f64>,
     /// Of a chain: for each number of accepted drafts, the law of the next token; all 0
-    /// where this number cannot be. Of siblings: the law of the output, alone.
+    /// where the draft behind them is never rejected. Of siblings: the law of the output, alone.
     pub next: Vec<Vec<f64>>,
     /// Of rules that carry numbers: for each number of accepted drafts, the likeliest next token,
     /// -1 where there is none, and what is carried on behind it.

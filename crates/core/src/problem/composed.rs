@@ -169,7 +169,8 @@ fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft,
         (None, None) => {
             return Err(missing(
                 format!("{field}.q"),
-                "list the probabilities that this part draws from, or give draft.q for all parts",
+                "list the probabilities that this part draws from; draft.q is for all parts but those of a merged \
+                 law, which are over its own tokens",
             ));
         }
     };

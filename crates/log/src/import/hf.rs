@@ -117,12 +117,18 @@ fn copy(
     name: &'static str,
     path: &Path,
     tensor: &Tensor,
-    rows: impl ExactSizeIterator<Item = usize>,
+    rows: impl ExactSizeIterator<Item = Option<usize>>,
     vocabulary: usize,
 ) -> Result<RawTensor, ImportError> {
     let (shape, mut data) = (vec![rows.len(), vocabulary], Vec::new());
     let (mut scratch, mut floats) = (Scratch::default(), Vec::new());
+    let kept = vocabulary * tensor.dtype.size();
     for row in rows {
+        let Some(row) = row else {
+            // Bits that are all set are no number of any type.
+            data.resize(data.len() + kept, 0xff);
+            continue;
+        };
         let window = tensor.window(row..row + 1)?;
         window.floats(row, vocabulary, &mut scratch, &mut floats);
         if let Some(column) = floats
@@ -139,7 +145,6 @@ fn copy(
             let message = "is -inf at every token, which leaves nothing to draw";
             return Err(LogError::row(path, &tensor.name, row, message).into());
         }
-        let kept = vocabulary * tensor.dtype.size();
         data.extend(window.bytes().get(..kept).unwrap_or_default());
     }
     Ok(RawTensor {
@@ -254,9 +259,10 @@ pub(super) fn two_files(
             }
         }
     }
+    let all = || (0..positions).map(Some);
     let mut tensors = vec![
-        copy("target_logits", target_path, &p, 0..positions, vocabulary)?,
-        copy("draft_logits", draft_path, &q, 0..positions, vocabulary)?,
+        copy("target_logits", target_path, &p, all(), vocabulary)?,
+        copy("draft_logits", draft_path, &q, all(), vocabulary)?,
         RawTensor::integers("prompt_id", &vec![text; positions]),
         RawTensor::integers("position", &(0..positions as i64).collect::<Vec<_>>()),
     ];
@@ -296,8 +302,7 @@ fn rows_name(arrays: &Arrays) -> Result<&'static str, ImportError> {
 /// Rows from calls of `_speculative_sampling`, one after the other.
 ///
 /// A call with K candidates of which m match has the target's rows on K + 1 prefixes, of
-/// which the first m + 1 are of the text, and the draft's rows on the first K. Positions
-/// with both are logged: m + 1 of them, or K if all match.
+/// which the first m + 1 are of the text and are logged, and the draft's rows on the first K.
 pub(super) fn recorded(
     path: &Path,
     request: &Request,
@@ -392,9 +397,9 @@ pub(super) fn recorded(
                 format!("token {place} of the call is not the candidate that matched"),
             ));
         }
-        for place in 0..(matched + 1).min(length) {
-            p_rows.push(at_p + place);
-            q_rows.push(at_q + place);
+        for place in 0..=matched {
+            p_rows.push(Some(at_p + place));
+            q_rows.push((place < length).then_some(at_q + place));
             let first = place == 0;
             let accepted = if first { matched as i64 } else { -1 };
             let output = put_out.get(place).copied().unwrap_or(-1);
@@ -429,7 +434,9 @@ pub(super) fn recorded(
     if positions == 0 {
         return Err(arrays.refuse("candidate_length", "has no calls"));
     }
+    let has_draft: Vec<i64> = q_rows.iter().map(|row| i64::from(row.is_some())).collect();
     let mut tensors = vec![
+        RawTensor::integers("draft_row", &has_draft),
         copy("target_logits", path, &p, p_rows.into_iter(), vocabulary)?,
         copy("draft_logits", path, &q, q_rows.into_iter(), vocabulary)?,
         chains(&drafts),

@@ -76,10 +76,11 @@ impl FromStr for LogprobsMode {
         match text {
             "raw_logprobs" => Ok(Self::Raw),
             "processed_logprobs" => Ok(Self::Processed),
-            "raw_logits" | "processed_logits" => Err(format!(
-                "{text}: a list of logits does not tell the mass of the tokens that are not \
-                 listed; start vLLM with --logprobs-mode raw_logprobs, its default"
-            )),
+            "raw_logits" | "processed_logits" => Err(
+                "a list of logits does not tell the mass of the tokens that are not listed; start vLLM with \
+                 --logprobs-mode raw_logprobs, its default"
+                    .to_owned(),
+            ),
             _ => Err(format!(
                 "{text:?} is no mode; there are raw_logprobs and processed_logprobs"
             )),

@@ -272,12 +272,12 @@ impl Record for Response {
             shape: info.output_top_logprobs_shape,
             null_prefix: info.output_top_logprobs_null_prefix,
         };
-        // Rows of the prompt are asked for by "logprob_start_len" alone: a text is scored.
-        let prompt = input.is_there()
-            && info
-                .input_token_logprobs
-                .as_ref()
-                .is_some_and(|tokens| tokens.len() > 1);
+        // Rows of the prompt are asked for by "logprob_start_len" alone: a text is scored, and one token
+        // at most put out behind it. Else what was put out is the text.
+        let several =
+            |tokens: &Option<Vec<Entry>>| tokens.as_ref().is_some_and(|all| all.len() > 1);
+        let writes = output.is_there() && several(&info.output_token_logprobs);
+        let prompt = input.is_there() && several(&info.input_token_logprobs) && !writes;
         let (forms, tokens, more, tokens_field) = if prompt {
             (
                 input,

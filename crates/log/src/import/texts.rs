@@ -5,6 +5,8 @@ use super::json::{self, Place};
 use super::lists::{Counts, Position, Text, Vocabulary, pair};
 use super::options::Request;
 use serde::de::DeserializeOwned;
+use specgap_base::sorted::Map;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A record of an engine whose exports are JSON.
@@ -61,11 +63,43 @@ pub(super) fn said(count: Option<usize>) -> Option<i64> {
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub all: Vec<(i64, i64, Vec<Position>)>,
+    pub count: usize,
+    /// By prompt, the places that records had of its last text.
+    places: Map<i64, BTreeSet<i64>>,
     /// What the target's and the draft's records say of themselves.
     pub models: [Option<String>; 2],
     pub counts: Counts,
     pub temperature_applied: Option<f64>,
     pub sampler: [bool; 2],
+}
+
+impl Texts {
+    /// Takes a record's places in the text of its prompt; at 0 again another text begins, but for
+    /// records of one token each.
+    fn take(
+        &mut self,
+        (prompt, first): (i64, i64),
+        positions: Vec<Position>,
+        is_step: bool,
+    ) -> Result<(), Fault> {
+        let places = self.places.at(prompt);
+        if places.is_empty() || first == 0 && !is_step && places.contains(&0) {
+            places.clear();
+            self.count += 1;
+        }
+        for index in 0..positions.len() {
+            let position = first.saturating_add(index as i64);
+            if !places.insert(position) {
+                let message = format!(
+                    "two records are of position {position} of prompt {prompt}; give records of parts \
+                     of a text the \"position\" of their first row, and each text a \"prompt_id\" of its own"
+                );
+                return Err(Fault::new("position", message));
+            }
+        }
+        self.all.push((prompt, first, positions));
+        Ok(())
+    }
 }
 
 /// All records of some files.
@@ -189,7 +223,9 @@ pub(super) fn read<R: Record>(
             return Err(target_place.refuse(Fault::new("the record", "has no tokens")));
         }
         let prompt = prompt.unwrap_or(number as i64);
-        texts.all.push((prompt, position.unwrap_or(0), positions));
+        let place = (prompt, position.unwrap_or(0));
+        let taken = texts.take(place, positions, token.is_some());
+        taken.map_err(|fault| target_place.refuse(fault))?;
     }
     Ok(texts)
 }

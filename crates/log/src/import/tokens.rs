@@ -14,7 +14,7 @@ use crate::log::{
     Sampling, WholeLog,
 };
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde_json::Value;
 use specgap_base::csv::fields;
 use specgap_base::files::{DOCUMENT, Lines};
@@ -238,6 +238,18 @@ struct Table {
 }
 
 impl Table {
+    /// Adds a column of a file that names all of them first.
+    fn add_new(&mut self, path: &Path, name: &str) -> Result<bool, ImportError> {
+        let is_there = self.column(name).is_some();
+        match self.add(name) {
+            true if is_there => {
+                let message = format!("has two columns {name}; leave one of them out");
+                Err(ImportError::input(path, message))
+            }
+            is_read => Ok(is_read),
+        }
+    }
+
     /// Adds a column, by whose name it follows whether anything is read of it.
     fn add(&mut self, name: &str) -> bool {
         let depth = |(_, depth): &(&str, &str)| depth.parse::<u32>().is_ok();
@@ -290,8 +302,6 @@ impl Table {
         while column.entries.len() + 1 < self.records {
             column.push(&Cell::Missing);
         }
-        // The last of two counts.
-        column.entries.truncate(self.records - 1);
         column.push(cell);
     }
 
@@ -449,24 +459,26 @@ impl Reading<'_> {
         }
         let (mass_p, mass_q) = (logp.exp(), logq.exp());
         let is_hit = hit == Some(1.0);
+        let is_miss = hit == Some(0.0);
         let beside = |column: usize, other: &str, x: f64| {
             let message =
                 format!("{x} contradicts {other} of the line; all columns are of one token");
             Err(self.refused(record, column, message))
         };
         if let Some(x) = max_q
-            && (x < mass_q - APART || is_hit && (x - mass_q).abs() > APART)
+            && (x < mass_q - APART
+                || is_hit && (x - mass_q).abs() > APART
+                || is_miss && x + mass_q > 1.0 + APART)
         {
             return beside(max_q_at, "logq", x);
         }
         if let Some(x) = p_hit
-            && is_hit
-            && (x - mass_p).abs() > APART
+            && (is_hit && (x - mass_p).abs() > APART || is_miss && x + mass_p > 1.0 + APART)
         {
             return beside(p_hit_at, "logp", x);
         }
         if let Some(x) = overlap
-            && x < mass_p.min(mass_q) - APART
+            && (x < mass_p.min(mass_q) - APART || x > 1.0 - (mass_p - mass_q).abs() + APART)
         {
             return beside(overlap_at, "logp and logq", x);
         }
@@ -586,7 +598,12 @@ impl Tokens {
             }
             self.ends[at] = Some((record, here));
             let p = reading.number(record, logp)?;
-            if p > ABOVE || !p.is_finite() {
+            if p == f64::NEG_INFINITY {
+                let message = "is -inf: the target never draws this token, and the text is drawn from it; \
+                               log ln p as it was before anything was cut";
+                return Err(reading.refused(record, logp, message.to_owned()));
+            }
+            if p > ABOVE || p.is_nan() {
                 return Err(reading.refused(record, logp, not_a_logarithm(p)));
             }
             let token = own.map(|column| reading.token(record, column));
@@ -788,9 +805,8 @@ fn csv(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     let mut table = Table::default();
     each_line(path, |number, line| {
         if table.names.is_empty() {
-            fields(line).for_each(|name| _ = table.add(name.trim()));
             table.first = number + 1;
-            return Ok(());
+            return fields(line).try_for_each(|name| table.add_new(path, name.trim()).map(|_| ()));
         }
         part(&mut table)?;
         table.begin(number);
@@ -847,6 +863,10 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
         while let Some(at) = fields.next_key_seed(Name(self.0))? {
+            if self.0.columns[at].entries.len() == self.0.records {
+                let name = &self.0.names[at];
+                return Err(A::Error::custom(format!("key {name:?} is there twice")));
+            }
             self.0.put_value(at, fields.next_value()?);
         }
         Ok(())
@@ -912,7 +932,7 @@ impl Table {
 /// The columns of a row group side by side, so many lines at a time.
 #[cfg(feature = "parquet")]
 fn parquet(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
-    use ::parquet::basic::ConvertedType;
+    use ::parquet::basic::{ConvertedType, Type};
     use ::parquet::errors::ParquetError;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     let refused = |error: ParquetError| {
@@ -940,14 +960,18 @@ fn parquet(path: &Path, part: &mut Part<'_>) -> Result<Table, ImportError> {
     for leaf in schema.columns() {
         let name = leaf.path().string();
         let plain = name.split('.').next().unwrap_or(&name);
-        let is_number = leaf.converted_type() != ConvertedType::DECIMAL;
-        let is_known = table.add(plain);
+        let is_number = leaf.converted_type() != ConvertedType::DECIMAL
+            && !matches!(
+                leaf.physical_type(),
+                Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY
+            );
+        let is_known = table.add_new(path, plain)?;
         if is_known && (leaf.max_rep_level() > 0 || plain != name || !is_number) {
             return Err(ImportError::input(
                 path,
                 format!(
                     "has a column {plain} of another type than numbers or texts, one a line; of several depths \
-                     write {plain}, {plain}_2, {plain}_3, and of decimals floats"
+                     write {plain}, {plain}_2, {plain}_3, and of decimals and half precision floats"
                 ),
             ));
         }
@@ -1088,7 +1112,7 @@ mod tests {
             prompt,position,logp\na,0,-1\n -> no column logq | prompt, position, logp
             $\na,0,0.7,-1\n -> (line 2): logp | not the probability itself
             $\na,0,-1,0.3\n -> (line 2): logq | at most 0
-            $\na,0,-inf,-1\n -> (line 2): logp | -inf
+            $\na,0,-inf,-1\n -> (line 2): logp | is -inf: the target never draws
             $\na,0,nan,-1\n -> (line 2): logp | NaN
             $\na,0,-1,nan\n -> (line 2): logq | NaN
             $\na,0,-1,x\n -> (line 2): logq | "x" is no number
@@ -1099,6 +1123,10 @@ mod tests {
             $\n\n\na,0,-1,-1\nb,0,-1,-1\n\na,2,-1,-1\n -> record 2 (line 7): position | 1 is expected
             $\na,0,-1,-1\nb,1,-1,-1\n -> (line 3): position | 0 is expected
             $\na,0.5,-1,-1\n -> (line 2): position | whole number
+            $,hit,max_q\na,0,-1,-1,0,0.9\n -> (line 2): max_q | contradicts logq
+            $,hit,p_hit\na,0,-1,-1,0,0.9\n -> (line 2): p_hit | contradicts logp
+            $,overlap\na,0,-1,-9,0.9\n -> (line 2): overlap | contradicts
+            $,logp\na,0,-1,-1,-1\n -> two columns logp
             $,hit\na,0,-1,-1,0.5\n -> (line 2): hit | neither 0 nor 1
             $,overlap\na,0,-1,-1,1.5\n -> (line 2): overlap | [0, 1]
             $,hit,max_q\na,0,-1,-1,1,0.9\n -> (line 2): max_q | contradicts logq
@@ -1117,6 +1145,11 @@ mod tests {
         }
         assert!(refused("tokens.csv", "").contains("is empty"));
         assert!(refused("tokens.jsonl", "{\"prompt\": 1}\n[]\n").contains("line 2 is no JSON"));
+        let twice = "{\"prompt\": 1, \"logq\": -1, \"logq\": -2}\n";
+        assert!(
+            refused("tokens.jsonl", twice).contains("line 1")
+                && refused("tokens.jsonl", twice).contains("\"logq\" is there twice")
+        );
         assert!(refused("tokens.parquet", "no such").contains("tokens.parquet"));
     }
 
@@ -1321,7 +1354,10 @@ mod tests {
                 "REQUIRED group logq (LIST) { REPEATED group list { REQUIRED DOUBLE element; } }",
                 "logq_2",
             ),
-            ("REQUIRED INT64 logq (DECIMAL(9, 3))", "of decimals floats"),
+            (
+                "REQUIRED INT64 logq (DECIMAL(9, 3))",
+                "decimals and half precision floats",
+            ),
         ] {
             let kind = if kind.ends_with('}') {
                 kind.to_owned()

@@ -8,7 +8,6 @@ use super::texts::Texts;
 use crate::log::{Dtype, FileIdentity, RawTensor, WholeLog, filled};
 use serde::Serialize;
 use specgap_base::sorted::Map;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What an import made.
@@ -150,7 +149,6 @@ pub(super) fn lists(
     let never_drawn = of_target;
     let positions = || texts.all.iter().flat_map(|(_, _, positions)| positions);
     let count = positions().count();
-    let prompts = prompts(&texts)?;
     let complete = |position: &Position, size: usize| {
         let mut lists = position.lists.iter();
         lists.all(|list| list.entries.len() == size)
@@ -240,7 +238,7 @@ pub(super) fn lists(
     Ok(Imported {
         engine: request.engine.as_str().to_owned(),
         positions: count,
-        texts: prompts,
+        texts: texts.count,
         vocabulary: size,
         listed,
         rows: match (full, never_drawn) {
@@ -260,25 +258,6 @@ pub(super) fn lists(
         engine_acceptance: (counts.drafted > 0)
             .then(|| counts.accepted as f64 / counts.drafted as f64),
     })
-}
-
-/// Counts the prompts. No two records are of the same place in one.
-fn prompts(texts: &Texts) -> Result<usize, ImportError> {
-    let mut places = BTreeSet::new();
-    let mut prompts = BTreeSet::new();
-    for (prompt, first, positions) in &texts.all {
-        prompts.insert(*prompt);
-        for index in 0..positions.len() {
-            let position = first.saturating_add(index as i64);
-            if !places.insert((*prompt, position)) {
-                return Err(ImportError::Options(format!(
-                    "two records are of position {position} of prompt {prompt}; give each text a \
-                     \"prompt_id\" of its own, and records of parts of a text a \"position\""
-                )));
-            }
-        }
-    }
-    Ok(prompts.len())
 }
 
 /// The tokens of both lists, ascending, each with what either says of it.

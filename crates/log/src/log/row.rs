@@ -32,7 +32,7 @@ impl RowKind {
 /// `target` and `draft` have one entry for each listed token: all V of a full
 /// row, or those of a top-heavy row, whose ids are in `token_ids`. Both are in order of
 /// token id, whatever the order in the file: of equal tokens the first is the one with the
-/// lowest id. Entries are what the file holds, exactly, as `f64`. Where target and draft
+/// lowest id. Entries are what the file holds, exactly, as `f64`; -0 is 0. Where target and draft
 /// have lists of their own, the tokens are those of either, and an entry is NaN where its
 /// row does not list the token, or none of its mass where the log says that unlisted tokens
 /// are never drawn.

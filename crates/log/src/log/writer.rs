@@ -1227,7 +1227,8 @@ fn mark_top(row: &[f32], count: usize, order: &mut Vec<u32>, listed: &mut [bool]
     order.clear();
     order.extend((0..).zip(row).map(|(id, _): (u32, _)| id));
     let count = count.min(order.len());
-    let key = |id: u32| row.get(id as usize).copied().unwrap_or(f32::NEG_INFINITY);
+    // -0 is as large as 0.
+    let key = |id: u32| row.get(id as usize).map_or(f32::NEG_INFINITY, |x| x + 0.0);
     if let Some(last) = count.checked_sub(1).filter(|_| count < order.len()) {
         order.select_nth_unstable_by(last, |&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
     }

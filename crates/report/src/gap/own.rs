@@ -1,7 +1,7 @@
 //! Rules of the caller's own: which they are, and whether they are lossless.
 
 use super::certainty::of_row;
-use super::select::{LOSSY, each_cell, is_lossless};
+use super::select::{each_cell, is_lossless, is_lossy};
 use crate::certainty::{BETWEEN, entry, exactness};
 use crate::columns::{head, row};
 use crate::sections::{if_any, section as section_of};
@@ -15,15 +15,16 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
     let mut names: Vec<String> = (report.own_rules.iter())
         .filter_map(|rule| {
             let rows = (report.cells.iter()).flat_map(|cell| &cell.verifiers);
-            let away = rows
-                .filter(|row| row.name == rule.name)
-                .filter_map(|row| row.own.as_ref()?.total_variation_max)
-                .fold(0.0, f64::max);
-            let shown = match away < 0.005 {
-                true => format!("{away:.1e}"),
-                false => format!("{away:.2}"),
-            };
-            (away > LOSSY).then(|| format!("{} (total variation up to {shown})", rule.name))
+            let mut own = rows
+                .filter(|row| row.name == rule.name && is_lossy(row))
+                .peekable();
+            own.peek()?;
+            let away = own.filter_map(|row| row.own.as_ref()?.total_variation_max);
+            Some(match away.fold(0.0, f64::max) {
+                0.0 => format!("{} (it accepts more than α*)", rule.name),
+                away @ ..0.005 => format!("{} (total variation up to {away:.1e})", rule.name),
+                away => format!("{} (total variation up to {away:.2})", rule.name),
+            })
         })
         .collect();
     names.dedup();
@@ -60,10 +61,10 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
             let own = row.own.as_ref()?;
             let how = of_row(row);
             let away = own.total_variation_max;
-            let verdict = match (away, is_lossless(row)) {
-                (None, _) => "not said",
-                (Some(_), true) => "yes",
-                (Some(_), false) => "NO",
+            let verdict = match (is_lossy(row), is_lossless(row)) {
+                (true, _) => "NO",
+                (_, true) => "yes",
+                (_, false) => "not said",
             };
             let noise =
                 |noise: f64| Entry::titled(format!("± {:.2}", 100.0 * noise), noise.to_string());

@@ -39,9 +39,18 @@ pub(super) const LOSSY: f64 = 1e-6;
 /// table, always.
 pub(super) fn is_lossless(row: &VerifierRow) -> bool {
     match &row.own {
-        Some(own) => own.total_variation_max.is_some_and(|away| away <= LOSSY),
+        Some(own) => own.total_variation_max.is_some_and(|away| away <= LOSSY) && !is_lossy(row),
         None => true,
     }
+}
+
+/// Tells whether it is not: it says so itself, or it accepts more than any lossless rule, by more than
+/// the interval.
+pub(super) fn is_lossy(row: &VerifierRow) -> bool {
+    let gap = &row.gap.estimate;
+    let is_above = gap.side() == Some(Ordering::Less) && gap.mean < -NO_GAP;
+    let away = row.own.as_ref().map(|own| own.total_variation_max);
+    away.is_some_and(|away| is_above || away.is_some_and(|away| away > LOSSY))
 }
 
 /// The gap is below [`NO_GAP`] wherever it was measured.

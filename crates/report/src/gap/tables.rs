@@ -3,8 +3,8 @@
 use super::certainty::{of_gap, of_rates, of_row};
 use super::first::{points, recovered};
 use super::select::{
-    LEVEL, ahead, cell, cells_at, each_cell, headline, is_measured, laws, place, places, quantile,
-    told_apart, verifier, verifiers,
+    LEVEL, ahead, cell, cells_at, each_cell, headline, is_lossy, is_measured, laws, place, places,
+    quantile, told_apart, verifier, verifiers,
 };
 use super::summary::over_clusters;
 use crate::certainty::{
@@ -67,7 +67,10 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         let rules = cell.verifiers.iter().map(|row| {
             let (kind, width) = of_gap(optimum, row);
             row![
-                &row.name,
+                match is_lossy(row) {
+                    true => format!("{}, not lossless", row.name),
+                    false => row.name.clone(),
+                },
                 simulated(row, percent_of(&row.acceptance, &of_row(row))),
                 percent_of(&row.gap.estimate, &exactness(kind, width)),
                 of_optimum(cell, row),
@@ -387,8 +390,17 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
     for (at, n) in each_once(all.map(|one| (one.temperature, one.drafts))) {
         let here = |one: &&Comparison| one.temperature == at && one.drafts == n;
         let rows = report.comparisons.iter().filter(here).map(|one| {
+            let lossy = |name: &str| {
+                let mut rows = cells_at(report, at, n)
+                    .flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
+                rows.any(|(cell, row)| {
+                    is_lossy(row) && format!("{}/{}", cell.scheme, row.name) == name
+                })
+            };
             let verdict = match ahead(one) {
                 None => "not told apart",
+                Some(Ordering::Greater) if lossy(&one.first) => "first is not lossless",
+                Some(Ordering::Less) if lossy(&one.second) => "second is not lossless",
                 Some(Ordering::Greater) => "first accepts more",
                 Some(_) => "second accepts more",
             };

@@ -37,10 +37,21 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule, exclude: f64) {
             false => Conclusion::NotTheRule,
         }
     } else if largest > exclude || largest < 0.0 {
+        let requests = &report.requests;
+        let cure = match (requests.averaged, requests.seeds.as_str()) {
+            (0, _) => "log more".to_owned(),
+            (averaged, "unknown") => format!(
+                "say --seeds fresh if each of {averaged} texts drew numbers of its own, or log column seed. \
+                 Else they are averaged, and longer texts are needed, not more"
+            ),
+            (averaged, _) => format!(
+                "log longer texts; {averaged} that share numbers are averaged, and more of them do not help"
+            ),
+        };
         report.open.push(match largest < 0.0 {
-            true => "the records are too few to tell anything: log more".to_owned(),
+            true => format!("the records are too few to tell anything: {cure}"),
             false => format!(
-                "a departure of {largest:.3} in total variation would not have been found, and {exclude} is asked for: log more"
+                "a departure of {largest:.3} in total variation would not have been found, and {exclude} is asked for: {cure}"
             ),
         });
         Conclusion::Undecided

@@ -93,8 +93,9 @@ impl Line<'_> {
         self.field(name, |text| {
             let value: f64 =
                 (text.parse()).map_err(|_| format!("{name}: {text:?} is no number"))?;
-            match (0.0..=1.0).contains(&value) {
-                true => Ok(value),
+            // A sum may be rounded up.
+            match (0.0..=1.0 + 1e-6).contains(&value) {
+                true => Ok(value.min(1.0)),
                 false => Err(format!("{name} is {value}; it is in [0, 1]")),
             }
         })
@@ -618,6 +619,11 @@ pub(crate) mod tests {
             ..of(Some(drafted(0.0, 1.0, false, 1e-6)), 0.0, Some(0.0))
         };
         assert_eq!(records.records, [first, second, third]);
+        let rounded =
+            read("p,q,accepted,u_q,u_p\n1.0000009,1.0000000000000002,1,0,1.0000000000000002\n");
+        let record = of(Some(drafted(1.0, 1.0, true, 0.0)), 1.0, None);
+        assert_eq!(rounded.unwrap().records, [record]);
+        assert!(read("u_p\n1.000002\n").is_err());
     }
 
     /// Capital of 1 before the first bet: else it proves nothing.
@@ -888,6 +894,17 @@ pub(crate) mod tests {
         let [product, mean] = [&skewed, &shared].map(|one| one.parts[0].log10_e_value);
         assert!(product > 2.0 * mean && mean > 1.0, "{product} {mean}");
         assert_eq!((skewed.requests.repeated, shared.requests.repeated), (0, 0));
+        // More texts whose e-values are averaged do not help.
+        let mut unsaid = text(1, &[3]);
+        let averaged = ask(&unsaid, Rule::TEXT).unwrap();
+        assert!(
+            averaged.open[0].contains("log longer texts"),
+            "{averaged:#?}"
+        );
+        unsaid.records.iter_mut().for_each(|one| one.seed = None);
+        let unsaid = ask(&unsaid, Rule::TEXT).unwrap();
+        assert!(unsaid.open[0].contains("seeds fresh if each of 4 texts"));
+        assert!(honest.open[0].ends_with("log more"), "{honest:#?}");
         // The recorder's own numbers, again for each text.
         let mut again = text(1, &[-1]);
         for at in 100..400 {
