@@ -119,6 +119,20 @@ def case(task):
     return results
 
 
+def joined(results):
+    """Runs of different lengths as one: an engine was found at the least of all, and the longest run says the ideal."""
+    by = {}
+    for one in sorted(results, key=lambda one: one["count"]):
+        by.setdefault((one["engine"], one["rows"], one["seed"]), []).append(one)
+    for some in by.values():
+        first = [one.pop("first") for one in some if "first" in one]
+        some[0] |= {"first": min(first)} if first else {}
+        for name in ("ideal", "ideal_outputs"):
+            known = [one[name] for one in some if one[name] is not None]
+            some[0][name] = known[-1] if known else None
+    return [one for some in by.values() for one in some]
+
+
 def shown(number):
     return "–" if number is None else f"{number:,}"
 
@@ -268,7 +282,7 @@ def main():
     sources = (options.rows or sources).split(",")
     chosen = [engine for engine in chosen if re.search(options.engines, engine.name)]
     if options.before:
-        results = [one for file in options.before for one in json.loads(pathlib.Path(file).read_text())]
+        results = joined([one for file in options.before for one in json.loads(pathlib.Path(file).read_text())])
         order = {engine.name: place for place, engine in enumerate(chosen)}
         results = sorted((one for one in results if one["engine"] in order), key=lambda one: order[one["engine"]])
         lengths = sorted({one["count"] for one in results})

@@ -4,6 +4,8 @@
 """
 
 import functools
+import pathlib
+import runpy
 import unittest
 
 import numpy
@@ -136,6 +138,16 @@ def found_of(law, n):
     left = chance < 1
     chance[left] = (n - sure) * law[left] / law[left].sum()
     return chance
+
+
+class Joined(unittest.TestCase):
+    def test_runs_of_other_lengths_are_one(self):
+        one = {"engine": "text", "rows": "made", "seed": 0, "ideal_outputs": None}
+        runs = [one | {"count": 5000, "first": 5000, "ideal": 90}, one | {"count": 200, "ideal": None}, one | {"count": 1000, "first": 1000, "ideal": 80}]
+        command = runpy.run_path(str(pathlib.Path(__file__).with_name("__main__.py")))
+        first, *others = command["joined"](runs)
+        self.assertEqual((first["count"], first["first"], first["ideal"]), (200, 1000, 90))
+        self.assertEqual([one["count"] for one in others if "first" not in one], [1000, 5000])
 
 
 class Orders(unittest.TestCase):
