@@ -125,6 +125,11 @@ impl Requests {
         classes.map(Range::len).max().unwrap_or(1)
     }
 
+    /// Tells whether any may share its numbers with others.
+    pub(crate) fn may_share(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
     /// Counts those that may share their numbers with others.
     pub(crate) fn averaged(&self) -> usize {
         self.classes.iter().map(Range::len).sum()

@@ -35,7 +35,7 @@ type Cells = [Option<[f64; 2]>; 2];
 type Open = [[f64; FIRST]; LAWS.len()];
 
 /// One law of all texts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Shares {
     log: f64,
     /// Texts that drew with numbers of their own, and with those of each of the first.
@@ -43,27 +43,12 @@ struct Shares {
     of: [f64; FIRST],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SomeTexts {
     laws: [Shares; LAWS.len()],
     /// What the first texts drew, by round, place in it and kind.
     first: Map<(usize, usize, Drawn), Vec<(usize, Cells)>>,
     open: Map<usize, Open>,
-}
-
-impl Default for SomeTexts {
-    fn default() -> Self {
-        let none = Shares {
-            log: 0.0,
-            own: 0.0,
-            of: [0.0; FIRST],
-        };
-        Self {
-            laws: [none; LAWS.len()],
-            first: Map::default(),
-            open: Map::default(),
-        }
-    }
 }
 
 /// The share of a cell that lies in another, over what it has of all numbers.
@@ -91,12 +76,22 @@ impl SomeTexts {
                 self.first.at(place).push((fact.text, number.cells));
             }
         }
-        if fact.ends
-            && let Some(open) = self.open.remove(&fact.text)
-        {
-            for (law, logs) in self.laws.iter_mut().zip(&open) {
-                law.look(logs.get(..fact.text.min(FIRST)).unwrap_or_default());
-            }
+        if fact.ends {
+            self.close(fact.text);
+        }
+    }
+
+    /// Weighs texts of which nothing held against its row came last.
+    pub(crate) fn close_all(&mut self) {
+        while let Some((&text, _)) = self.open.first_key_value() {
+            self.close(text);
+        }
+    }
+
+    fn close(&mut self, text: usize) {
+        let open = self.open.remove(&text);
+        for (law, logs) in self.laws.iter_mut().zip(open.iter().flatten()) {
+            law.look(logs.get(..text.min(FIRST)).unwrap_or_default());
         }
     }
 
@@ -124,8 +119,9 @@ fn factors(number: &Number, text: usize, known: &Cells) -> [f64; ORDERS] {
     if number.drawn == Drawn::Coin {
         return [of(0); ORDERS];
     }
-    let mut again = number.first.iter().filter(|(first, ..)| *first == text);
-    let again = again.next().map_or(1.0, |(_, hit, mass)| {
+    let mut first = number.first.iter();
+    let again = first.find(|(first, ..)| *first == text);
+    let again = again.map_or(1.0, |(_, hit, mass)| {
         (1.0 + f64::from(u8::from(*hit)) * GAIN) / (1.0 + GAIN * mass)
     });
     [of(0), of(1), again]
@@ -151,5 +147,36 @@ impl Shares {
         for (count, part) in self.of.iter_mut().zip(parts) {
             *count += (part - log).exp();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_draws_alone_or_as_one_before_it() {
+        let fact = |text: usize, cell: [f64; 2], ends: bool| Fact {
+            text,
+            ends,
+            numbers: vec![Number {
+                drawn: Drawn::Coin,
+                nth: 0,
+                cells: [Some(cell), None],
+                again: [None; 2],
+                first: Vec::new(),
+            }],
+            ..Fact::default()
+        };
+        let mut found = SomeTexts::default();
+        found.look(&fact(0, [0.0, 0.5], true));
+        // A text whose last token is held against nothing is weighed in the end.
+        found.look(&fact(1, [0.0, 0.25], false));
+        assert_eq!(found.largest(), (0.0, ""));
+        found.close_all();
+        let same = 0.25 / (0.5 * 0.25);
+        let expected = (0.5f64 + 0.5 * same).ln();
+        let of = |law: usize| found.laws[law].log;
+        assert!((of(0) - expected).abs() < 1e-7 && of(ORDERS).abs() < 1e-12);
     }
 }

@@ -118,9 +118,11 @@ impl<'a> Weighed<'a> {
             [of_rule, of_outputs]
         };
         let [of_rule, of_outputs] = both(same);
-        let (said, own) = match found.shares_said() {
-            true => (texts, [of_rule, of_outputs]),
-            false => (0.0, both(1)),
+        let is_said = found.shares_said();
+        let said = if is_said { texts } else { 0.0 };
+        let own = match is_said || same == 1 {
+            true => [of_rule, of_outputs],
+            false => both(1),
         };
         weighed.of_outputs = of_outputs - texts;
         weighed.by_numbers = noise.max(texts.max(rounds)).max(texts + rounds);
@@ -222,7 +224,7 @@ impl<'a> Weighed<'a> {
     fn say_the_same(&self) -> usize {
         let [texts, together] = self.found.texts;
         match self.found.looked < SHORT_TEXT * texts {
-            true if self.found.shares && !self.found.shares_said() => texts,
+            true if self.found.may_share_unsaid() => texts,
             true => together.max(1),
             false => 1,
         }
@@ -230,8 +232,7 @@ impl<'a> Weighed<'a> {
 
     /// Tells whether texts share numbers, though nothing says so.
     fn seem_to_share(&self) -> bool {
-        let is_open = self.found.shares && !self.found.shares_said();
-        is_open && self.found.texts_shared() >= self.needed()
+        self.found.may_share_unsaid() && self.found.texts_shared() >= self.needed()
     }
 
     /// ln of the capital of all suspects and of what stands beside them. Of texts that say the same the

@@ -167,6 +167,11 @@ impl Found {
         log_sum([self.sequence.texts.mixture(), some].into_iter()) - 2f64.ln()
     }
 
+    /// Tells whether texts may share numbers, and nothing says that they do.
+    pub(crate) fn may_share_unsaid(&self) -> bool {
+        self.shares && !self.shares_said()
+    }
+
     /// Tells whether the log or the options say that texts share numbers.
     pub(crate) fn shares_said(&self) -> bool {
         self.alone < 1.0
@@ -357,7 +362,7 @@ impl<'a> Course<'a> {
         let here = others.partition_point(|other| *other < index);
         let mut of_texts = [Vec::new(), Vec::new()];
         let mut first = [Vec::new(), Vec::new()];
-        let is_open = self.opened.requests.averaged() > 0;
+        let is_open = self.opened.requests.may_share();
         for other in others.get(..here).unwrap_or_default().iter().take(TEXTS) {
             let Some(step) = self.opened.steps.at.get(*other).and_then(Option::as_ref) else {
                 continue;
@@ -492,7 +497,7 @@ impl<'a> Asked<'a> {
             tally: Tally::new(&self.families),
             noise: self.noise,
             noises: self.noises,
-            shares: self.opened.requests.averaged() > 0,
+            shares: self.opened.requests.may_share(),
             alone: self.opened.requests.alone(),
             texts: [
                 self.opened.requests.texts(),
@@ -527,6 +532,9 @@ impl<'a> Asked<'a> {
             None => Sums::values(&self.each(&all, progress, |_, part| fold(&part))?),
         };
         found.never = never;
+        if let Some(some) = &mut found.some_texts {
+            some.close_all();
+        }
         for token in came {
             if let Some(never) = found.never.get_mut(token) {
                 *never = f64::NEG_INFINITY;

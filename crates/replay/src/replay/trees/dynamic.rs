@@ -155,14 +155,15 @@ pub(super) fn threshold_trees(
             // A round takes its levels' draft steps at most, and a pass that costs the same
             // for all trees.
             let slowest = timings.filter(|timings| timings.is_flat());
-            let times = slowest.and_then(|timings| {
-                let (step, pass) = (timings.draft_step.seconds, timings.verifying(1)?);
-                let time = |level| (pass + level as f64 * step) / timings.target_step.seconds;
-                Some((0..=levels).map(time).collect::<Vec<f64>>())
+            let cost = slowest.and_then(|timings| {
+                let seconds = [timings.verifying(1)?, timings.draft_step.seconds];
+                Some(seconds.map(|one| one / timings.target_step.seconds))
             });
             let open = (!texts.are_whole()).then(|| {
-                let times = times.as_deref().unwrap_or_default();
-                let of = |text: &Text| bounds(text, threshold, levels, times);
+                let [pass, step] = cost.unwrap_or_default();
+                let time = |level| pass + level as f64 * step;
+                let times: Vec<f64> = (0..=levels).map(time).collect();
+                let of = |text: &Text| bounds(text, threshold, levels, &times);
                 let found = side_by_side::each(&texts.texts, of);
                 let mut all = RoundBounds::default();
                 found.into_iter().for_each(|one| all.add(one));
@@ -182,10 +183,9 @@ pub(super) fn threshold_trees(
                     &|open, end| all / open.calls[1 - end],
                 ),
                 nodes_per_round: ratio(&|sums, _| sums.nodes),
-                speedup_at_least: times.as_ref().and_then(|times| {
-                    let [pass, more] = [times[0], times.get(1).map_or(0.0, |one| one - times[0])];
+                speedup_at_least: cost.and_then(|[pass, step]| {
                     let speed =
-                        ratio(&|sums, tokens| (tokens, sums.calls * pass + sums.levels * more))?;
+                        ratio(&|sums, tokens| (tokens, sums.calls * pass + sums.levels * step))?;
                     Some(within(speed, &|open, end| all / open.time[1 - end]))
                 }),
             }
