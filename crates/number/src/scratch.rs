@@ -45,6 +45,22 @@ pub struct Scratch<T: Entry>(Vec<T>);
 impl<T: Entry> Scratch<T> {
     /// An empty row with room for `len` entries.
     pub fn with_capacity(len: usize) -> Self {
+        let mut row = Self::taken(len);
+        row.clear();
+        row
+    }
+
+    /// A row to write to, of `len` entries that may be any.
+    pub fn of_any(len: usize) -> Self
+    where
+        T: Default,
+    {
+        let mut row = Self::taken(len);
+        row.resize(len, T::default());
+        row
+    }
+
+    fn taken(len: usize) -> Self {
         if len * size_of::<T>() < LEAST {
             return Self(Vec::with_capacity(len));
         }
@@ -55,7 +71,7 @@ impl<T: Entry> Scratch<T> {
                 .or_else(|| kept.pop())
         });
         let mut row = kept.ok().flatten().unwrap_or_default();
-        row.reserve_exact(len);
+        row.reserve_exact(len.saturating_sub(row.len()));
         Self(row)
     }
 
@@ -76,11 +92,10 @@ impl<T: Entry> Scratch<T> {
 
 impl<T: Entry> Drop for Scratch<T> {
     fn drop(&mut self) {
-        let mut row = std::mem::take(&mut self.0);
+        let row = std::mem::take(&mut self.0);
         if row.capacity() * size_of::<T>() < LEAST {
             return;
         }
-        row.clear();
         // A thread that ends keeps nothing.
         let _ = T::kept().try_with(|kept| {
             if let Ok(mut kept) = kept.try_borrow_mut()
@@ -167,6 +182,11 @@ mod tests {
         let filled = Scratch::filled(LONG - 1, 0u32);
         assert_eq!((filled.as_ptr(), filled.len()), (place, LONG - 1));
         assert!(filled.iter().all(|&entry| entry == 0));
+        drop(filled);
+        // Where all are written to, what was there is not cleared first.
+        let mut filled: Scratch<u32> = Scratch::of_any(LONG);
+        assert_eq!((filled.as_ptr(), filled.len()), (place, LONG));
+        filled.fill(0);
         // A copy has its own.
         let copy = filled.clone();
         assert_ne!(copy.as_ptr(), place);

@@ -3,7 +3,7 @@
 use super::draft_rank::Ranks;
 use super::scan::Row;
 use multiversion::multiversion;
-use specgap_number::distribution::{LANES, SplitSum, for_lanes, split_sums};
+use specgap_number::distribution::{LANES, SplitSum, for_lanes, split_sum, split_sums};
 use specgap_number::known::Known;
 
 /// Numbers of drafts that one pass over the rows answers for.
@@ -123,10 +123,29 @@ fn hits_by_draft<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
     sums_of_misses(p, q, |p, q| p * q)
 }
 
+/// Sums of (p - q)+ (1-q)^j, j from 0 to 3, of rows that sum to 1: what of a residual j other drafts miss.
+#[multiversion(targets = "simd")]
+pub fn missed_by_up_to(p: &[f64], q: &[f64]) -> [f64; 4] {
+    sums_of_misses(p, q, |p, q| if p > q { p - q } else { 0.0 })
+}
+
+/// Sum of (p - q)+ (1-q)^others, the rows' entries being divided by their sums.
+#[multiversion(targets = "simd")]
+pub fn missed_by(p: &[f64], q: &[f64], sums: [f64; 2], others: usize) -> f64 {
+    split_sum(p, q, |p, q| {
+        let (p, q) = (p / sums[0], q / sums[1]);
+        let mut mass = if p > q { p - q } else { 0.0 };
+        for _ in 0..others {
+            mass *= 1.0 - q;
+        }
+        mass
+    })
+}
+
 /// Sums of term(p, q) (1-q)^j, j from 0 on: what other drafts miss. Terms are in [0, 1] and sum to
 /// less than 2, and that of (0, 0) is 0.
 #[inline(always)]
-pub fn sums_of_misses<const N: usize>(
+fn sums_of_misses<const N: usize>(
     p: &[f64],
     q: &[f64],
     term: impl Fn(f64, f64) -> f64,

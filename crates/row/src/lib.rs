@@ -35,7 +35,7 @@ pub use cut::{
     CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, ListedByDraft, Unlisted,
 };
 pub use draft_rank::Ranks;
-pub use hits::{independent_hits, sums_of_misses};
+pub use hits::{independent_hits, missed_by, missed_by_up_to};
 pub use memo::Memo;
 pub use overlap::{common, covered, residual_error};
 pub use rejections::RejectionBudget;

@@ -47,6 +47,7 @@ impl Row<'_> {
 fn divide(row: &[f64], sum: f64, shares: &mut Vec<f64>) {
     shares.resize(row.len(), 0.0);
     for (share, x) in shares.iter_mut().zip(row) {
-        *share = x / sum;
+        // As a distribution has them, whose zeros have no sign.
+        *share = (x + 0.0) / sum;
     }
 }

@@ -3,20 +3,17 @@
 use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
-use specgap_number::scratch::Scratch;
 use specgap_plan::{
     Falling, Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows,
     RatioOrder, listed_rates,
 };
-use specgap_row::{CutQuestion, CutRow, Row, RowError};
+use specgap_row::{CutQuestion, CutRow, Row, RowError, Rows};
+use std::sync::Arc;
 
 /// What level rules of a row are made of, for all n; answers are those of one n.
 struct Planned {
-    /// Rows that sum to 1.
-    p: Scratch<f64>,
-    q: Scratch<f64>,
     heaviest: Heaviest,
-    falling: Falling,
+    falling: Arc<Falling>,
     drafts: usize,
     interiors: Option<Interiors>,
     /// What adaptive passes found.
@@ -53,17 +50,20 @@ fn asked<A>(
     drafts: usize,
     answer: impl FnOnce(&Interiors, &[f64], &mut Vec<(Straddle, LevelRates)>) -> A,
 ) -> Result<A, RowError> {
+    row.of_shares(|row, shares| asked_of(row, shares, drafts, answer))
+}
+
+fn asked_of<A>(
+    row: &mut Row<'_>,
+    shares: Rows<'_>,
+    drafts: usize,
+    answer: impl FnOnce(&Interiors, &[f64], &mut Vec<(Straddle, LevelRates)>) -> A,
+) -> Result<A, RowError> {
+    let (p, q) = (shares.target, shares.draft);
     let mut planned = row.memo().take::<Planned>().unwrap_or_else(|| {
-        let (rows, (p_sum, q_sum)) = (row.rows(), row.totals());
-        // As a distribution takes them, whose zeros have no sign.
-        let of = |row: &[f64], sum: f64| row.iter().map(|x| (x + 0.0) / sum).collect();
-        let p: Scratch<f64> = of(rows.target, p_sum);
-        let q: Scratch<f64> = of(rows.draft, q_sum);
         Box::new(Planned {
-            heaviest: Heaviest::of(&q),
-            falling: Falling::of((&p, &q)),
-            p,
-            q,
+            heaviest: Heaviest::of(q),
+            falling: Falling::of((p, q)),
             drafts: 0,
             interiors: None,
             limits: Vec::new(),
@@ -75,8 +75,6 @@ fn asked<A>(
         planned.drafts = drafts;
     }
     let Planned {
-        p,
-        q,
         heaviest,
         falling,
         interiors,

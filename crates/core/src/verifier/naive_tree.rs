@@ -10,12 +10,11 @@ use super::{
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::SchemeName;
-use multiversion::multiversion;
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, split_sum};
+use specgap_number::distribution::{Draft, Rational};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::{CutRow, Question, Row, RowError, Rows, sums_of_misses};
+use specgap_row::{CutRow, Question, Row, RowError, Rows, missed_by, missed_by_up_to};
 use std::sync::OnceLock;
 
 /// The first draft x is kept with `min(1, p(x)/q(x))`. If it is rejected, the output y is
@@ -96,27 +95,8 @@ fn conditional<M: Number>(step: &Recursion<M>, tuple: &[u32]) -> ConditionalLaw<
 /// Numbers of drafts that one pass over the rows answers for.
 const TOGETHER: usize = 4;
 
-/// [`missed`] for 0, 1.. others, of rows that sum to 1.
-#[multiversion(targets = "simd")]
-fn missed_by_up_to<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
-    sums_of_misses(p, q, |p, q| if p > q { p - q } else { 0.0 })
-}
-
-/// Sum of (p - q)+ (1-q)^others, the rows' entries being divided by their sums.
-#[multiversion(targets = "simd")]
-fn missed(p: &[f64], q: &[f64], sums: [f64; 2], others: usize) -> f64 {
-    split_sum(p, q, |p, q| {
-        let (p, q) = (p / sums[0], q / sums[1]);
-        let mut mass = if p > q { p - q } else { 0.0 };
-        for _ in 0..others {
-            mass *= 1.0 - q;
-        }
-        mass
-    })
-}
-
 fn enclosed(p: &[f64], q: &[f64], sums: [f64; 2], drafts: usize) -> Known {
-    within(missed(p, q, sums, drafts.max(1) - 1), drafts)
+    within(missed_by(p, q, sums, drafts.max(1) - 1), drafts)
 }
 
 fn within(missed: f64, drafts: usize) -> Known {

@@ -114,7 +114,7 @@ pub fn by_rising_ratio(rows: Rows<'_>) -> Scratch<(f64, u32)> {
         before += *start;
         *start = before;
     }
-    let mut sorted = Scratch::filled(pairs.len(), (0.0, 0));
+    let mut sorted = Scratch::<(f64, u32)>::of_any(pairs.len());
     for pair in &pairs {
         let place = &mut starts[cell(pair.0)];
         sorted[*place as usize] = *pair;

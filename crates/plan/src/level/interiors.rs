@@ -7,87 +7,148 @@
 use super::cells::Cells;
 use super::strata::{Home, Strata};
 use multiversion::multiversion;
-use specgap_number::distribution::{LANES, SplitSum, TwoFloat, split_total};
+use specgap_number::distribution::{LANES, SplitSum, TwoFloat};
 use specgap_number::scratch::Scratch;
 use std::ops::{Range, Sub};
+use std::sync::Arc;
 
 /// Cells of p/q at most. Neighbours are joined where they have few tokens.
-const CELLS: u64 = 1 << 14;
+const CELLS: u64 = 1 << 13;
 
 /// So many tokens are few.
-const FEW: usize = 64;
+const FEW: usize = 128;
 
 /// The tokens that can be drafted in cells of like p/q, by falling p/q: what strata of any number of
 /// drafts are made of.
 #[derive(Debug)]
 pub struct Falling {
     cells: Cells,
-    /// Runs of whole cells: the last cell of each, and where it ends. Tokens have no order in them.
-    runs: Vec<(u32, u32)>,
-    tokens: Scratch<u32>,
-    p: Scratch<f64>,
-    q: Scratch<f64>,
+    runs: Vec<Run>,
+    tokens: Tokens,
     /// Sum of these p.
     drafted: f64,
 }
 
+/// Some whole cells. Tokens have no order in them.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    last_cell: u32,
+    end: u32,
+    sums: Sums,
+}
+
+/// Tokens with their p and q.
+#[derive(Clone, Debug)]
+struct Tokens {
+    ids: Scratch<u32>,
+    p: Scratch<f64>,
+    q: Scratch<f64>,
+}
+
+impl Tokens {
+    fn of_any(len: usize) -> Self {
+        Self {
+            ids: Scratch::of_any(len),
+            p: Scratch::of_any(len),
+            q: Scratch::of_any(len),
+        }
+    }
+
+    fn push(&mut self, (token, p, q): (u32, f64, f64)) {
+        self.ids.push(token);
+        self.p.push(p);
+        self.q.push(q);
+    }
+
+    /// Sums over some places.
+    fn sums(&self, places: Range<usize>) -> Sums {
+        above(
+            &self.p[places.clone()],
+            &self.q[places],
+            (f64::NEG_INFINITY, 1.0),
+        )
+    }
+}
+
 impl Falling {
     /// Gathers the tokens of rows that sum to 1, or nearly. O(V), without a sort.
-    pub fn of((p, q): (&[f64], &[f64])) -> Self {
-        let mut ratios = Scratch::filled(q.len(), 0.0);
+    pub fn of((p, q): (&[f64], &[f64])) -> Arc<Self> {
+        let mut ratios = Scratch::of_any(q.len());
         divide(&mut ratios, p, q);
         let cells = Cells::over(&ratios, CELLS);
-        let mut codes = Scratch::filled(q.len(), 0u16);
+        let mut codes = Scratch::<u16>::of_any(q.len());
         codes_of(&mut codes, &ratios, cells);
         let mut counts = vec![0u32; cells.count()];
         for (&code, &q) in codes.iter().zip(q) {
             counts[usize::from(code)] += u32::from(q > 0.0);
         }
-        let (runs, mut run_of) = (runs_of(&counts), counts);
+        let (mut runs, mut run_of) = (runs_of(&counts), counts);
         let mut next: Vec<u32> = std::iter::once(0)
-            .chain(runs.iter().map(|run| run.1))
+            .chain(runs.iter().map(|run| run.end))
             .collect();
         let mut run = 0;
         for (cell, own) in (0u32..).zip(&mut run_of) {
-            run += u32::from(runs.get(run as usize).is_some_and(|run| run.0 < cell));
+            let is_behind = |run: &Run| run.last_cell < cell;
+            run += u32::from(runs.get(run as usize).is_some_and(is_behind));
             *own = run;
         }
-        let count = next.last().map_or(0, |&end| end as usize);
-        let mut found = Self {
-            cells,
-            runs,
-            tokens: Scratch::filled(count, 0),
-            p: Scratch::filled(count, 0.0),
-            q: Scratch::filled(count, 0.0),
-            drafted: 0.0,
-        };
-        for ((token, &code), (&p, &q)) in (0u32..).zip(codes.iter()).zip(p.iter().zip(q)) {
+        let mut tokens = Tokens::of_any(next.last().map_or(0, |&end| end as usize));
+        // Ids alone go to as many places at a time as there are runs: p and q are then fetched in order.
+        for ((token, &code), &q) in (0u32..).zip(codes.iter()).zip(q) {
             if q > 0.0 {
                 let next = &mut next[run_of[usize::from(code)] as usize];
-                let place = *next as usize;
+                tokens.ids[*next as usize] = token;
                 *next += 1;
-                (found.tokens[place], found.p[place], found.q[place]) = (token, p, q);
             }
         }
-        found.drafted = split_total(&found.p);
-        found
+        gather(&mut tokens, p, q);
+        let (mut begin, mut all) = (0, Sums::NONE);
+        for run in &mut runs {
+            let end = run.end as usize;
+            run.sums = tokens.sums(begin..end);
+            all = all.plus(run.sums);
+            begin = end;
+        }
+        Arc::new(Self {
+            cells,
+            runs,
+            tokens,
+            drafted: all.p.value(),
+        })
     }
 }
 
-/// Runs of whole cells with some tokens, by how many there are in each cell: the last cell of each
-/// run, and where it ends.
-fn runs_of(counts: &[u32]) -> Vec<(u32, u32)> {
+/// Runs of whole cells with some tokens, by how many there are in each cell; nothing is summed yet.
+fn runs_of(counts: &[u32]) -> Vec<Run> {
     let mut runs = Vec::new();
     let (mut all, mut since) = (0, 0);
     let last = counts.len() as u32 - 1;
-    for (cell, count) in (0u32..).zip(counts) {
+    for (last_cell, count) in (0u32..).zip(counts) {
         all += count;
-        if all - since >= FEW as u32 || cell == last && all > since {
-            runs.push((cell, all));
+        if all - since >= FEW as u32 || last_cell == last && all > since {
+            let (end, sums) = (all, Sums::NONE);
+            runs.push(Run {
+                last_cell,
+                end,
+                sums,
+            });
             since = all;
         }
     }
     runs
+}
+
+#[multiversion(targets = "simd")]
+fn gather(tokens: &mut Tokens, p: &[f64], q: &[f64]) {
+    let own = tokens.p.iter_mut().zip(tokens.q.iter_mut());
+    for ((own_p, own_q), &id) in own.zip(tokens.ids.iter()) {
+        (*own_p, *own_q) = (p[id as usize], q[id as usize]);
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn has_from(row: &[f64], least: f64) -> bool {
+    row.iter().fold(false, |has, &x| has | (x >= least))
 }
 
 #[multiversion(targets = "simd")]
@@ -125,6 +186,15 @@ impl Sums {
             p: self.p + other.p,
             mass: self.mass + other.mass,
             tokens: self.tokens + other.tokens,
+        }
+    }
+
+    /// The same with so many times the mass.
+    #[inline(always)]
+    fn scaled(self, scale: f64) -> Self {
+        Self {
+            mass: self.mass * scale,
+            ..self
         }
     }
 }
@@ -169,11 +239,13 @@ impl Mark {
 }
 
 /// A cell of a stratum.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Cell {
     /// The last cell of the row that is in it.
     last: u32,
-    end: u32,
+    /// Where its tokens are: among all that can be drafted, or the stratum's own.
+    places: Range<u32>,
+    is_whole: bool,
     /// Sums over the cells before.
     before: Sums,
 }
@@ -181,62 +253,84 @@ struct Cell {
 /// Tokens inside a stratum.
 #[derive(Clone, Debug)]
 pub(super) struct Interior {
-    pub(super) tokens: Scratch<u32>,
-    pub(super) p: Scratch<f64>,
-    /// On [0, k).
-    pub(super) mass: Scratch<f64>,
+    falling: Arc<Falling>,
+    /// Those of runs that lie in several strata.
+    own: Tokens,
+    /// Of these, those in cells.
+    laid: u32,
     cells: Vec<Cell>,
     /// All of them.
     pub(super) all: Sums,
     /// Mass that is not listed.
     pub(super) unlisted: f64,
-    row: Cells,
+    /// Mass on [0, k) over q.
     scale: f64,
 }
 
 impl Interior {
-    fn with_room(len: usize, row: Cells, scale: f64, unlisted: f64) -> Self {
+    fn new(falling: &Arc<Falling>, scale: f64, unlisted: f64) -> Self {
         Self {
-            tokens: Scratch::with_capacity(len),
-            p: Scratch::with_capacity(len),
-            mass: Scratch::with_capacity(len),
+            falling: Arc::clone(falling),
+            own: Tokens::of_any(0),
+            laid: 0,
             cells: Vec::new(),
             all: Sums::NONE,
             unlisted,
-            row,
             scale,
         }
     }
 
-    /// Ends a cell with the tokens that have come, if they are not few.
-    fn end_cell(&mut self, last: u32, is_last: bool) {
-        let begin = self.cells.last().map_or(0, |cell| cell.end as usize);
-        let end = self.tokens.len();
-        if end == begin || !is_last && end - begin < FEW {
-            return;
+    /// Ends a cell with the own tokens that have come, if there are so many.
+    fn end_cell(&mut self, last: u32, least: usize) {
+        let (begin, end) = (self.laid as usize, self.own.p.len());
+        if end - begin >= least {
+            let sums = self.own.sums(begin..end);
+            self.add_cell(last, begin as u32..end as u32, false, sums);
+            self.laid = end as u32;
         }
-        self.cells.push(Cell {
-            last,
-            end: end as u32,
-            before: self.all,
-        });
-        let least = f64::NEG_INFINITY;
-        let own = above(&self.p[begin..], &self.mass[begin..], least);
-        self.all = self.all.plus(own);
     }
 
-    /// The places of some cells.
-    fn places(&self, cells: Range<usize>) -> Range<usize> {
-        let end_of = |cell: usize| self.cells.get(cell).map_or(0, |cell| cell.end as usize);
-        let begin = cells.start.checked_sub(1).map_or(0, end_of);
-        begin..cells.end.checked_sub(1).map_or(0, end_of).max(begin)
+    /// A cell with sums of p and q.
+    fn add_cell(&mut self, last: u32, places: Range<u32>, is_whole: bool, sums: Sums) {
+        let before = self.all;
+        self.cells.push(Cell {
+            last,
+            places,
+            is_whole,
+            before,
+        });
+        self.all = before.plus(sums.scaled(self.scale));
+    }
+
+    /// The ids, p and q of a cell's tokens.
+    fn tokens(&self, cell: &Cell) -> (&[u32], &[f64], &[f64]) {
+        let of = match cell.is_whole {
+            true => &self.falling.tokens,
+            false => &self.own,
+        };
+        let places = cell.places.start as usize..cell.places.end as usize;
+        (
+            &of.ids[places.clone()],
+            &of.p[places.clone()],
+            &of.q[places],
+        )
+    }
+
+    /// Calls with each token, its p and its mass on [0, k).
+    pub(super) fn each(&self, mut each: impl FnMut(u32, [f64; 2])) {
+        for cell in &self.cells {
+            let (ids, p, q) = self.tokens(cell);
+            for (&token, (&p, &q)) in ids.iter().zip(p.iter().zip(q)) {
+                each(token, [p, q * self.scale]);
+            }
+        }
     }
 
     /// The cells that may have tokens of p for their mass both of more and of less than a number.
     /// Cells go by p/q and tokens by p over mass, which are rounded: most often it is one cell.
     fn cells_at(&self, ratio: f64) -> Range<usize> {
         let at = (ratio * self.scale).max(0.0);
-        let of = |ratio: f64| self.row.of(ratio) as u32;
+        let of = |ratio: f64| self.falling.cells.of(ratio) as u32;
         let (first, last) = (of(at * (1.0 + NEAR)), of(at * (1.0 - NEAR)));
         let begin = self.cells.partition_point(|cell| cell.last < first);
         let mut end = begin;
@@ -249,27 +343,29 @@ impl Interior {
     /// The tokens of more p for their mass than a number, or of so much, and their sums.
     pub(super) fn down_to(&self, ratio: f64, has_ties: bool) -> (Mark, Sums) {
         let mark = Mark { ratio, has_ties };
-        let cells = self.cells_at(ratio);
-        let Some(first) = self.cells.get(cells.start) else {
+        let cells = &self.cells[self.cells_at(ratio)];
+        let Some(first) = cells.first() else {
             return (mark, self.all);
         };
-        let places = self.places(cells);
-        let (p, mass) = (&self.p[places.clone()], &self.mass[places]);
-        let own = match has_ties {
-            true => from(p, mass, ratio),
-            false => above(p, mass, ratio),
-        };
-        (mark, first.before.plus(own))
+        let own = cells.iter().fold(Sums::NONE, |sums, cell| {
+            let (_, p, q) = self.tokens(cell);
+            let least = (ratio, self.scale);
+            sums.plus(match has_ties {
+                true => from(p, q, least),
+                false => above(p, q, least),
+            })
+        });
+        (mark, first.before.plus(own.scaled(self.scale)))
     }
 
     /// p and mass of the token of the largest ratio that a mark has not, if its p is not 0; some
     /// other's if that is larger by rounding alone.
     pub(super) fn next(&self, mark: &Mark) -> Option<[f64; 2]> {
-        for cell in self.cells_at(mark.ratio).start..self.cells.len() {
-            let places = self.places(cell..cell + 1);
-            let own = self.p[places.clone()].iter().zip(&self.mass[places]);
+        for cell in &self.cells[self.cells_at(mark.ratio).start..] {
+            let (_, p, q) = self.tokens(cell);
             let mut largest = (0.0, None);
-            for (&p, &mass) in own {
+            for (&p, &q) in p.iter().zip(q) {
+                let mass = q * self.scale;
                 if p > 0.0 && !mark.has(p, mass) && p / mass > largest.0 {
                     largest = (p / mass, Some([p, mass]));
                 }
@@ -285,38 +381,38 @@ impl Interior {
 /// Two quotients that round apart are nearer than this.
 const NEAR: f64 = 16.0 * f64::EPSILON;
 
-/// Sums over the tokens of more p than `least` for their mass.
+/// Sums of p and q over the tokens of more p than a number times their mass, q times a scale.
 #[multiversion(targets = "simd")]
-fn above(p: &[f64], mass: &[f64], least: f64) -> Sums {
-    sums_where(p, mass, |p, mass| p > least * mass)
+fn above(p: &[f64], q: &[f64], (least, scale): (f64, f64)) -> Sums {
+    sums_where(p, q, |p, q| p > least * (q * scale))
 }
 
-/// Sums over the tokens of p for their mass of `least` or more, and of some p.
+/// The same over the tokens of so much p, or more, and of some p.
 #[multiversion(targets = "simd")]
-fn from(p: &[f64], mass: &[f64], least: f64) -> Sums {
-    sums_where(p, mass, |p, mass| p >= least * mass && p > 0.0)
+fn from(p: &[f64], q: &[f64], (least, scale): (f64, f64)) -> Sums {
+    sums_where(p, q, |p, q| p >= least * (q * scale) && p > 0.0)
 }
 
 #[inline(always)]
-fn sums_where(p: &[f64], mass: &[f64], counts: impl Fn(f64, f64) -> bool) -> Sums {
+fn sums_where(p: &[f64], q: &[f64], counts: impl Fn(f64, f64) -> bool) -> Sums {
     let mut sums = [SplitSum::default(); 2];
     let mut tokens = [0u32; LANES];
-    let ((p, p_end), (mass, mass_end)) = (p.as_chunks::<LANES>(), mass.as_chunks::<LANES>());
-    for (p, mass) in p.iter().zip(mass) {
+    let ((p, p_end), (q, q_end)) = (p.as_chunks::<LANES>(), q.as_chunks::<LANES>());
+    for (p, q) in p.iter().zip(q) {
         let mut own = [[0.0; LANES]; 2];
         for lane in 0..LANES {
-            let is_in = counts(p[lane], mass[lane]);
+            let is_in = counts(p[lane], q[lane]);
             own[0][lane] = if is_in { p[lane] } else { 0.0 };
-            own[1][lane] = if is_in { mass[lane] } else { 0.0 };
+            own[1][lane] = if is_in { q[lane] } else { 0.0 };
             tokens[lane] += u32::from(is_in);
         }
         sums[0].add(&own[0]);
         sums[1].add(&own[1]);
     }
     let mut own = [[0.0; LANES]; 2];
-    for (lane, (&p, &mass)) in p_end.iter().zip(mass_end).enumerate() {
-        if counts(p, mass) {
-            (own[0][lane], own[1][lane]) = (p, mass);
+    for (lane, (&p, &q)) in p_end.iter().zip(q_end).enumerate() {
+        if counts(p, q) {
+            (own[0][lane], own[1][lane]) = (p, q);
             tokens[lane] += 1;
         }
     }
@@ -342,16 +438,11 @@ pub struct Interiors {
 }
 
 impl Interiors {
-    /// The interiors of strata of the rows. O(V), without a sort.
-    pub fn of(falling: &Falling, strata: Strata) -> Self {
-        let count = strata.strata();
-        let room = |stratum: usize| match stratum + 1 == count {
-            true => falling.tokens.len(),
-            false => 0,
-        };
-        let (row, scale) = (falling.cells, strata.scale());
-        let inside =
-            (0..count).map(|own| Interior::with_room(room(own), row, scale, strata.unlisted(own)));
+    /// The interiors of strata of the rows: a few tokens a stratum, but for the lightest, which has all
+    /// others. O(V), without a sort.
+    pub fn of(falling: &Arc<Falling>, strata: Strata) -> Self {
+        let (count, scale) = (strata.strata(), strata.scale());
+        let inside = (0..count).map(|own| Interior::new(falling, scale, strata.unlisted(own)));
         let mut found = Self {
             over: vec![0.0; strata.straddlers().len()],
             certain: vec![0.0; strata.certain().len()],
@@ -366,47 +457,39 @@ impl Interiors {
     /// Tokens to their strata, run by run.
     fn lay(&mut self, falling: &Falling) {
         let heavy = self.strata.heavy();
-        let mut begin = 0;
-        for &(last, end) in &falling.runs {
-            let end = end as usize;
+        let (mut begin, mut before) = (0, 0);
+        for run in &falling.runs {
+            let places = begin..run.end;
+            let own = places.start as usize..places.end as usize;
+            begin = run.end;
             // Most tokens are light.
-            for (place, &q) in (begin..end).zip(&falling.q[begin..end]) {
-                if q >= heavy {
-                    self.lay_light(falling, begin..place);
-                    self.lay_one(falling.tokens[place], falling.p[place], q);
-                    begin = place + 1;
+            if !has_from(&falling.tokens.q[own.clone()], heavy) {
+                if let Some(lightest) = self.inside.last_mut() {
+                    lightest.end_cell(before, 1);
+                    lightest.add_cell(run.last_cell, places, true, run.sums);
                 }
+                before = run.last_cell;
+                continue;
             }
-            self.lay_light(falling, begin..end);
-            begin = end;
+            for place in own {
+                let tokens = &falling.tokens;
+                self.lay_one(tokens.ids[place], tokens.p[place], tokens.q[place]);
+            }
+            before = run.last_cell;
             for interior in &mut self.inside {
-                interior.end_cell(last, end == falling.tokens.len());
+                interior.end_cell(before, FEW);
             }
         }
-    }
-
-    fn lay_light(&mut self, falling: &Falling, places: Range<usize>) {
-        let Some(lightest) = self.inside.last_mut() else {
-            return;
-        };
-        let scale = lightest.scale;
-        let masses = falling.q[places.clone()].iter().map(|q| q * scale);
-        let tokens = &falling.tokens[places.clone()];
-        lightest.tokens.extend_from_slice(tokens);
-        lightest.p.extend_from_slice(&falling.p[places]);
-        lightest.mass.extend(masses);
+        for interior in &mut self.inside {
+            interior.end_cell(before, 1);
+        }
     }
 
     fn lay_one(&mut self, token: u32, p: f64, q: f64) {
         match self.strata.home(token, q) {
             Home::Certain(slot) => self.certain[slot] = p,
             Home::Cut(cut) => self.over[cut] = p,
-            Home::Stratum(stratum) => {
-                let inside = &mut self.inside[stratum];
-                inside.tokens.push(token);
-                inside.p.push(p);
-                inside.mass.push(q * inside.scale);
-            }
+            Home::Stratum(stratum) => self.inside[stratum].own.push((token, p, q)),
             Home::Nowhere => {}
         }
     }
@@ -505,7 +588,7 @@ mod tests {
     #[test]
     fn tokens_are_at_home_and_summed_one_by_one() {
         let mut rng = ChaCha8Rng::seed_from_u64(21);
-        let mut seen = [0; 3];
+        let mut seen = [0; 5];
         let mut most_cells = 0;
         for kind in 0..KINDS {
             for vocab in [3, 40, 701] {
@@ -518,15 +601,16 @@ mod tests {
                     let strata = &all.strata;
                     let mut homes = vec![Home::Nowhere; vocab];
                     for (stratum, here) in all.inside.iter().enumerate() {
-                        for (&token, (&of_p, &mass)) in
-                            here.tokens.iter().zip(here.p.iter().zip(here.mass.iter()))
-                        {
+                        here.each(|token, [of_p, mass]| {
                             seen[2] += 1;
-                            homes[token as usize] = Home::Stratum(stratum);
                             let token = token as usize;
+                            assert_eq!(homes[token], Home::Nowhere);
+                            homes[token] = Home::Stratum(stratum);
                             assert_eq!((of_p, mass), (p[token], q[token] * strata.scale()));
-                        }
+                        });
                         is_summed(here);
+                        seen[3] += here.cells.iter().filter(|cell| cell.is_whole).count();
+                        seen[4] += here.cells.iter().filter(|cell| !cell.is_whole).count();
                         most_cells = most_cells.max(here.cells.len());
                     }
                     for (slot, (&token, &of_p)) in
@@ -555,8 +639,8 @@ mod tests {
     }
 
     fn is_summed(here: &Interior) {
-        let own = here.p.iter().zip(here.mass.iter());
-        let own: Vec<[f64; 2]> = own.map(|one| [*one.0, *one.1]).collect();
+        let mut own: Vec<[f64; 2]> = Vec::new();
+        here.each(|_, one| own.push(one));
         let ratios = own.iter().map(|[p, mass]| p / mass);
         let mut asked: Vec<f64> = ratios.step_by(1 + own.len() / 9).collect();
         asked.extend([0.0, 1e-3, 0.7, 1.0, 1e9]);

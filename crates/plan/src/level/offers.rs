@@ -4,6 +4,7 @@ use super::interiors::{Falling, Interior, Interiors, Sums};
 use super::passes::Levels;
 use super::strata::{Alive, Heaviest, Home, Link, Straddle, Strata};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// How the children of a node are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,7 @@ pub struct Drafted {
 
 impl OfferedRows {
     /// The rows of children, of two rows of which q has these strata: [`Children::strata`].
-    pub fn of(falling: &Falling, children: Children, strata: Strata) -> Self {
+    pub fn of(falling: &Arc<Falling>, children: Children, strata: Strata) -> Self {
         let straddle = match children {
             Children::Iid => Straddle::Independent,
             Children::Strata(straddle) => straddle,
@@ -486,9 +487,8 @@ mod tests {
                     };
                     offers.offer(weight, levels, &nowhere);
                     for (slot, alive) in offers.alive.iter().enumerate() {
-                        let inside = offers.domain(slot);
-                        let tokens = inside.p.iter().zip(inside.mass.iter());
-                        let by_hand: f64 = tokens.map(|(&p, &mass)| at(alive, [p, mass])).sum();
+                        let mut by_hand = 0.0;
+                        (offers.domain(slot)).each(|_, one| by_hand += at(alive, one));
                         let total = offers.totals[slot];
                         // Steep stretches cancel.
                         let steepest = alive.iter().fold(1.0, |most, one| one.of_q.abs().max(most));

@@ -188,14 +188,15 @@ impl Heaviest {
     /// those listed: they are laid last.
     fn listed(q: &[f64], unlisted: f64) -> Self {
         let cells = Cells::of_octaves(q, CELLS);
-        let mut codes = Scratch::filled(q.len(), NOWHERE);
+        let mut codes = Scratch::of_any(q.len());
         let mut sums = vec![0u128; cells.count()];
         let mut tokens = 0;
-        for (code, &q) in codes.iter_mut().zip(q).filter(|one| *one.1 > 0.0) {
-            let cell = cells.of(q);
-            sums[cell] += u128::from(significand(q));
-            *code = cell as u16;
-            tokens += 1;
+        codes_of(&mut codes, q, cells);
+        for (&code, &q) in codes.iter().zip(q) {
+            if code != NOWHERE {
+                sums[usize::from(code)] += u128::from(significand(q));
+                tokens += 1;
+            }
         }
         let mut sum = TwoFloat::from(unlisted);
         let mut rest = vec![sum; sums.len() + 1];
@@ -334,6 +335,14 @@ impl<'a> Walk<'a> {
             Some(before) => self.sorted[before].rest,
             None => self.heaviest.rest[self.cell],
         }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn codes_of(codes: &mut [u16], q: &[f64], cells: Cells) {
+    for (code, &q) in codes.iter_mut().zip(q) {
+        let cell = cells.of(q) as u16;
+        *code = if q > 0.0 { cell } else { NOWHERE };
     }
 }
 

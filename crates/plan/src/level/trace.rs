@@ -102,13 +102,12 @@ pub(super) fn each_token(
     stretches: &[Touched<'_>],
     mut each: impl FnMut(usize, [f64; 2], Option<&Touched<'_>>),
 ) {
-    let masses = interior.p.iter().zip(&interior.mass);
-    for (&token, (&p, &mass)) in interior.tokens.iter().zip(masses) {
+    interior.each(|token, [p, mass]| {
         // A later step has all that an earlier one has.
         let touched = stretches.partition_point(|one| one.fresh.to.has(p, mass));
         let touched = touched.checked_sub(1).map(|at| &stretches[at]);
         each(token as usize, [p, mass], touched);
-    }
+    });
 }
 
 impl Trace {
