@@ -50,9 +50,10 @@ pub(super) fn notes(counted: &Counted, total: &Rounds, short: f64) -> Vec<Note> 
         _ => {}
     }
     if counted.clusters.iter().all(|one| one.steps.is_some()) {
-        let says = "Shorter rounds are replayed along the same text. That is exact for draft models; \
-            heads such as EAGLE's and MTP's draft by where a round started, and other rounds start \
-            elsewhere.";
+        let says = "Shorter rounds are replayed along the same text. Nobody threw the coin behind a \
+            wholly accepted round: it is taken to come up as often as those of last places, and the \
+            range has all it may be. Heads such as EAGLE's and MTP's draft by where a round started, \
+            and other rounds start elsewhere.";
         all.push(note("replayed", says));
     }
     match counted.clusters.len() {

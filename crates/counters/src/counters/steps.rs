@@ -56,6 +56,52 @@ pub(super) fn ends(steps: &[Step], length: usize) -> [Ends; 2] {
     found
 }
 
+/// Coins of the last places of rounds: how many came up, and how many were thrown. Behind those that came
+/// up stand the coins that nobody threw.
+pub(super) fn last_coins(steps: &[Step]) -> [f64; 2] {
+    let thrown = steps
+        .iter()
+        .filter(|step| step.accepted + 1 >= step.drafted);
+    thrown.fold([0.0; 2], |[up, all], step| {
+        let is_up = step.accepted == step.drafted;
+        [up + f64::from(u8::from(is_up)), all + 1.0]
+    })
+}
+
+/// The expected tokens and rounds of `length` drafts that start along a request, where each coin that
+/// nobody threw comes up with a chance.
+///
+/// The text ends behind its last listed round, which coins up to there tell, so that the quotient of sums
+/// is the mean of a round (Wald). Linear in the tokens, times the length.
+pub(super) fn expected(steps: &[Step], length: usize, chance: f64) -> [f64; 2] {
+    let coins = coins(steps);
+    let mut starts = vec![0.0; coins.len()];
+    if let Some(first) = starts.first_mut() {
+        *first = 1.0;
+    }
+    let (mut tokens, mut rounds) = (0.0, 0.0);
+    for start in 0..coins.len() {
+        let mut here = starts[start];
+        rounds += here;
+        for accepted in 0..=length {
+            let coin = coins.get(start + accepted).copied().flatten();
+            let goes_on = match coin {
+                _ if accepted == length => 0.0,
+                Some(is_up) => f64::from(u8::from(is_up)),
+                None => chance,
+            };
+            let ends = here * (1.0 - goes_on);
+            let end = start + accepted + 1;
+            tokens += ends * (accepted + 1) as f64;
+            if let Some(next) = starts.get_mut(end) {
+                *next += ends;
+            }
+            here *= goes_on;
+        }
+    }
+    [tokens, rounds]
+}
+
 /// Picks for each request the pair that gives all together the most tokens a round, or the fewest.
 pub(super) fn extreme(requests: &[Ends], most: bool) -> Vec<[f64; 2]> {
     let mut rate = 1.0;
