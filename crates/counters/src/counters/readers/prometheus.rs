@@ -74,6 +74,7 @@ pub(super) fn read(
     };
     let mut series = parsed(last)?;
     if let Some(earlier) = first {
+        refuse_restart(earlier, last)?;
         subtract(&mut series, &parsed(earlier)?, earlier, last)?;
     }
     series.retain(|(_, labels), _| {
@@ -157,12 +158,13 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
     let rest = match line.split_once('{') {
         None => line.split_once([' ', '\t']).map_or("", |(_, rest)| rest),
         Some((_, mut rest)) => loop {
-            rest = rest.trim_start_matches([',', ' ']);
+            rest = rest.trim_start_matches([',', ' ', '\t']);
             if let Some(behind) = rest.strip_prefix('}') {
                 break behind;
             }
             let broken = || "labels are broken; they are {name=\"value\",..}".to_owned();
-            let (key, behind) = rest.split_once("=\"").ok_or_else(broken)?;
+            let (key, behind) = rest.split_once('=').ok_or_else(broken)?;
+            let behind = behind.trim_start().strip_prefix('"').ok_or_else(broken)?;
             let mut value = String::new();
             let mut letters = behind.char_indices();
             let end = loop {
@@ -196,6 +198,41 @@ fn joined<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>, by: &s
         .into_iter()
         .map(|(key, value)| format!("{key}={value}"));
     labels.collect::<Vec<_>>().join(by)
+}
+
+/// Refuses dumps that say that the server, or a counter, began at different times.
+fn refuse_restart(earlier: &Text<'_>, later: &Text<'_>) -> Result<(), CountersError> {
+    let starts = |file: &Text<'_>| -> BTreeMap<String, f64> {
+        let begins = |line: &&str| {
+            let name = line.split(['{', ' ', '\t']).next().unwrap_or_default();
+            name == "process_start_time_seconds"
+                || name.contains("spec_") && name.ends_with("_created")
+        };
+        let lines = file.text.lines().map(str::trim).filter(begins);
+        let series = lines.filter_map(|line| {
+            let end = line
+                .rfind('}')
+                .map_or_else(|| line.find([' ', '\t']), |at| Some(at + 1))?;
+            let (name, rest) = line.split_at(end);
+            Some((
+                name.to_owned(),
+                rest.split_whitespace().next()?.parse().ok()?,
+            ))
+        });
+        series.collect()
+    };
+    let before = starts(earlier);
+    for (name, now) in starts(later) {
+        let differs = |was: &&f64| **was != now;
+        if let Some(was) = before.get(&name).filter(differs) {
+            return Err(later.refused(format!(
+                "{name} is {now}, and was {was} in {}: the server started again between the two; take both \
+                 from one life of the server",
+                earlier.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Subtracts, so that `later` has what was counted between two dumps.
@@ -333,6 +370,24 @@ fn by_place_tried(series: &Series) -> Result<Option<Rounds>, String> {
         return Ok(None);
     };
     let reached = by_place(series, ACCEPTED)?;
+    for (at, count) in tried.iter().enumerate().skip(1) {
+        let before = tried[at - 1];
+        if *count > before {
+            return Err(format!(
+                "{TRIED} is {count} at position {at}, and {before} before it; no later place is drafted more \
+                 often: give the counters of one server"
+            ));
+        }
+    }
+    for (at, count) in reached.iter().enumerate() {
+        let drafted = tried.get(at).copied().unwrap_or(0.0);
+        if *count > drafted {
+            return Err(format!(
+                "{ACCEPTED} is {count} at position {at}, and only {drafted} were drafted there; give both \
+                 of one time"
+            ));
+        }
+    }
     let (drafted, accepted) = (tried.iter().sum(), reached.iter().sum());
     let all = Rounds::new(rounds, Some(drafted), accepted, Some(reached));
     Ok(Some(all))

@@ -104,6 +104,20 @@ fn two_dumps_count_what_was_between_them() {
     let gone = "vllm:spec_decode_num_drafts_total{engine=\"1\",model_name=\"m\"} 9\n";
     let gone = format!("{VLLM}{gone}");
     refused(&[&gone, &later], &["is missing, and was 9"]);
+    // A server that started again says so, where its counters have passed the old ones already.
+    let anew = later.replace("1.764125e+09", "1.764126e+09");
+    refused(
+        &[VLLM, &anew],
+        &["drafts_created{", "was 1764125000", "started again"],
+    );
+    let start = |at: &str| format!("process_start_time_seconds 1.75e9 {at}\n");
+    let [was, now] = [("1", VLLM), ("2", &later)].map(|(at, text)| start(at) + text);
+    assert!(read_all(&[&was, &now]).is_ok());
+    let now = now.replace("1.75e9", "1.76e9");
+    refused(
+        &[&was, &now],
+        &["process_start_time_seconds is 1760000000, and was 1750000000 in a"],
+    );
     refused(&[VLLM, VLLM], &["no round with drafts"]);
     refused(&[VLLM, VLLM, VLLM], &["3 dumps"]);
 }
@@ -121,6 +135,9 @@ fn labels_are_summed_or_chosen() {
     let other = VLLM.replace("model_name=\"m\"", "model_name=\"a \\\"b\\\"\"");
     let words = ["several models (a \"b\", m)", "⟨where model_name="];
     refused(&[&format!("{VLLM}{other}")], &words);
+    // Blanks stand wherever the format has them.
+    let wide = VLLM.replace(",model", " ,\t model").replace("=\"", " = \"");
+    assert_eq!(read_one(&wide).total(), read_one(VLLM).total());
     let both = format!("{VLLM}{}", VLLM.replace("vllm:", "llamacpp:"));
     refused(&[&both], &["several servers (llamacpp:, vllm:)"]);
 }
@@ -269,6 +286,7 @@ fn results_of_vllm_bench_serve() {
         r#"
             spec_decode_num_drafts => drafts -> lacks the number of drafts, spec_decode_num_drafts
             2.8 => 1.8 -> spec_decode_acceptance_length: is 1.8 | 2.8
+            50.0 => 0.5 -> spec_decode_acceptance_rate: is 0.5 | come to 50.0000 percent
             [1.0, => [null, -> rates[0]: is null
             _tokens": 9 => _tokens": 8 -> spec_decode_accepted_tokens: is 8 | rates come to 9 | one run
         "#,
@@ -494,7 +512,7 @@ fn every_tool_that_counts() {
         (more, "predicted_n only 60"),
         (alone, "numRequestsWithDraftTokens"),
         (r#"{"accept_length": 0.0}"#, "no mean of tokens a round"),
-        (no_mean, "lacks the number of rounds"),
+        (no_mean, "the line has neither Mean acceptance length"),
         ("vlm_mtp stats: rounds=3", "line 1: lacks accepted="),
         ("data: {\"a\": 1}\n", "no counts of speculative decoding"),
         ("data: {\n", "line 1: is no JSON"),
@@ -600,6 +618,13 @@ fn other_servers_metrics() {
     let total = read_as(Source::Prometheus, 3, tensorrt).total();
     assert_eq!((total.rounds, total.drafted), (100.0, Some(280.0)));
     assert_eq!(total.reached, Some(vec![70.0, 45.0, 30.0]));
+    refused_with(
+        tensorrt,
+        r#"
+            "1"} 100 => "1"} 101 -> drafted_tokens is 101 at position 1, and 100 before it
+            "2"} 80 => "2"} 20 -> accepted_tokens is 30 at position 2, and only 20 were drafted
+        "#,
+    );
     let sglang = "sglang:generation_tokens_total{model_name=\"m\"} 24550.0\n\
         sglang:num_requests_total{model_name=\"m\"} 50.0\n\
         sglang:spec_verify_calls_total{model_name=\"m\"} 10000.0\n\

@@ -44,5 +44,14 @@ fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
     run.check()?;
     let said = of("acceptance_length")?;
     agree_on_mean("spec_decode_acceptance_length", said, &run)?;
+    if let (Some(percent), Some(drafted)) = (of("acceptance_rate")?, drafted.filter(|&n| n > 0.0)) {
+        let counted = 100.0 * accepted / drafted;
+        if (percent - counted).abs() > 0.01 {
+            return Err(format!(
+                "spec_decode_acceptance_rate: is {percent}, and the counts come to {counted:.4} percent; give \
+                 the result as vllm bench serve wrote it"
+            ));
+        }
+    }
     Ok(run)
 }

@@ -55,7 +55,16 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
                     rounded = true;
                     (accepted / (length - 1.0)).round().max(1.0)
                 }
-                _ => return Err(refused("lacks the number of rounds: no draft was accepted, and places do not tell it; GET /metrics has it".to_owned())),
+                _ => {
+                    let why = match length {
+                        Some(_) => "no draft was accepted, and places do not tell it",
+                        None => {
+                            "the line has neither Mean acceptance length nor rates by place, as those of old servers"
+                        }
+                    };
+                    let lacks = "lacks the number of rounds";
+                    return Err(refused(format!("{lacks}: {why}; GET /metrics has it")));
+                }
             };
             let reached = rates.map(|rates| by_rates(&rates, rounds, 0.0005));
             if rounds == even {
