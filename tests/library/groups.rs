@@ -33,7 +33,8 @@ fn prompts(count: usize) -> Vec<Prompt> {
                 } else {
                     0.2 + 0.9 * next()
                 };
-                (p.ln(), (p * ratio).min(1.0).ln(), next() < 0.6)
+                let q = (p * ratio).min(1.0);
+                (p.ln(), q.ln(), next() < 0.6 || q > 0.5)
             })
             .collect();
         (format!("prompt-{at}"), group, tokens)

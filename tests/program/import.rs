@@ -627,12 +627,35 @@ fn arrays_that_do_not_fit_are_refused() {
         fixture("truth.npz"),
     );
     std::fs::write(folder.path().join("no.npz"), "no").unwrap();
+    // Two rows of probabilities under the name of logits; and rounds without what came out of them.
+    let rows: Vec<u8> = [0.5f64, 0.25, 0.25, 0.125, 0.625, 0.25]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let header = r#"{"logits":{"dtype":"F64","shape":[2,3],"data_offsets":[0,48]}}"#;
+    let file = [
+        &(header.len() as u64).to_le_bytes()[..],
+        header.as_bytes(),
+        &rows,
+    ]
+    .concat();
+    std::fs::write(folder.path().join("probs.safetensors"), &file).unwrap();
+    let calls = String::from_utf8_lossy(header.as_bytes()).replace("logits", "new_logits");
+    let calls = [
+        &(calls.len() as u64).to_le_bytes()[..],
+        calls.as_bytes(),
+        &rows,
+    ]
+    .concat();
+    std::fs::write(folder.path().join("calls.safetensors"), calls).unwrap();
     let table = format!(
         r#"
         --target {target} --draft {other} -> hf-draft-1.npz: sequences | other tokens
         --target {target} {target} --draft {draft} -> --target has 2 files and --draft 1
         --target {truth} --draft {draft} -> truth.npz: logits: is missing, and so is scores
         --target no.npz --draft {draft} -> no.npz
+        --target probs.safetensors --draft probs.safetensors -> probs.safetensors: logits: row 0: entries are in [0, 1] | save logits, or take natural logarithms
+        calls.safetensors -> candidate_logits: is missing; the file has new_logits
         {target} -> hf-target-0.npz: new_logits: is missing | logits
         {rounds} --vocab 65 -> hf-rounds.npz | --vocab 65
         {rounds} --vocab 2 -> hf-rounds.npz: candidate_input_ids | outside the vocabulary of 2

@@ -7,7 +7,7 @@
 
 use super::error::ImportError;
 use super::options::Request;
-use crate::log::{LogError, RawTensor, Scratch, Tensor, filled, tensors};
+use crate::log::{FormGuard, LogError, RawTensor, Scratch, Tensor, filled, tensors};
 use specgap_base::sorted::Map;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,8 @@ pub(super) struct Shard {
 /// A file of arrays, and what is taken from it.
 struct Arrays {
     path: PathBuf,
+    /// All that the file has, taken or not.
+    names: Vec<String>,
     tensors: Map<String, Tensor>,
     unreadable: Map<String, String>,
 }
@@ -37,6 +39,7 @@ impl Arrays {
         let (tensors, unreadable) = tensors(path)?;
         Ok(Self {
             path: path.to_owned(),
+            names: tensors.keys().cloned().collect(),
             tensors,
             unreadable,
         })
@@ -58,18 +61,11 @@ impl Arrays {
             ));
         }
         self.tensors.remove(name).ok_or_else(|| {
-            let names: Vec<&str> = self.tensors.keys().map(String::as_str).collect();
-            self.refuse(
-                name,
-                format!(
-                    "is missing; the file has {}",
-                    if names.is_empty() {
-                        "no arrays".to_owned()
-                    } else {
-                        names.join(", ")
-                    }
-                ),
-            )
+            let has = match self.names.is_empty() {
+                true => "no arrays".to_owned(),
+                false => self.names.join(", "),
+            };
+            self.refuse(name, format!("is missing; the file has {has}"))
         })
     }
 
@@ -123,7 +119,9 @@ fn copy(
     let (shape, mut data) = (vec![rows.len(), vocabulary], Vec::new());
     let (mut scratch, mut floats) = (Scratch::default(), Vec::new());
     let kept = vocabulary * tensor.dtype.size();
-    for row in rows {
+    let mut guard = FormGuard::new(tensor.dtype);
+    let looked_at: Vec<usize> = FormGuard::rows(rows.len()).collect();
+    for (number, row) in rows.enumerate() {
         let Some(row) = row else {
             // Bits that are all set are no number of any type.
             data.resize(data.len() + kept, 0xff);
@@ -145,7 +143,14 @@ fn copy(
             let message = "is -inf at every token, which leaves nothing to draw";
             return Err(LogError::row(path, &tensor.name, row, message).into());
         }
+        if looked_at.binary_search(&number).is_ok() {
+            guard.look(row, &floats, 0.0);
+        }
         data.extend(window.bytes().get(..kept).unwrap_or_default());
+    }
+    if let Some((form, row)) = guard.found() {
+        let message = form.refusal("save logits, or");
+        return Err(LogError::row(path, &tensor.name, row, message).into());
     }
     Ok(RawTensor {
         name,

@@ -465,6 +465,10 @@ impl Reading<'_> {
                 format!("{x} contradicts {other} of the line; all columns are of one token");
             Err(self.refused(record, column, message))
         };
+        // What has more than half of the mass is the likeliest.
+        if is_miss && mass_q > 0.5 + APART {
+            return beside(hit_at, "logq", 0.0);
+        }
         if let Some(x) = max_q
             && (x < mass_q - APART
                 || is_hit && (x - mass_q).abs() > APART
@@ -1125,6 +1129,7 @@ mod tests {
             $\na,0.5,-1,-1\n -> (line 2): position | whole number
             $,hit,max_q\na,0,-1,-1,0,0.9\n -> (line 2): max_q | contradicts logq
             $,hit,p_hit\na,0,-1,-1,0,0.9\n -> (line 2): p_hit | contradicts logp
+            $,hit\na,0,-1,-0.3,0\n -> (line 2): hit | 0 contradicts logq
             $,overlap\na,0,-1,-9,0.9\n -> (line 2): overlap | contradicts
             $,logp\na,0,-1,-1,-1\n -> two columns logp
             $,hit\na,0,-1,-1,0.5\n -> (line 2): hit | neither 0 nor 1
@@ -1183,9 +1188,9 @@ mod tests {
     fn files_of_either_kind_hold_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let csv = "\u{feff}prompt,position,logp,logq,hit,note\n\"a, b\",0,-0.5,-inf,true,x\n\n\
-                   7,0,0.0000001,-1e-3,0,\n\"a, b\",1,-2,-0.25,1,\"\"\"\"\n";
+                   7,0,0.0000001,-1.5e0,0,\n\"a, b\",1,-2,-0.25,1,\"\"\"\"\n";
         let jsonl = "{\"prompt\": \"a, b\", \"position\": 0, \"logp\": -0.5, \"logq\": \"-inf\", \
-                     \"hit\": true}\n{\"position\": 0, \"prompt\": 7, \"logp\": 0, \"logq\": -1e-3, \
+                     \"hit\": true}\n{\"position\": 0, \"prompt\": 7, \"logp\": 0, \"logq\": -1.5e0, \
                      \"hit\": 0}\n{\"prompt\": \"a, b\", \"position\": 1, \"logp\": -2, \
                      \"logq\": -0.25, \"hit\": 1}\n";
         for (name, text) in [("a.csv", csv), ("a.jsonl", jsonl)] {
@@ -1195,7 +1200,7 @@ mod tests {
             assert_eq!(tokens.prompt, [0, 1, 0]);
             assert_eq!(tokens.position, [0, 0, 1]);
             assert_eq!(tokens.logp, [-0.5, 0.0, -2.0]);
-            assert_eq!(of_first(&tokens).logq, [NOTHING, -1e-3, -0.25]);
+            assert_eq!(of_first(&tokens).logq, [NOTHING, -1.5, -0.25]);
             assert_eq!(of_first(&tokens).scored[0], [1.0, 0.0, 1.0]);
             assert_eq!(tokens.scored, [true, false, false, false]);
             let log = open_tokens(&path, Some(0.6)).unwrap();
