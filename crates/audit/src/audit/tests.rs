@@ -800,6 +800,45 @@ fn token_and_block_verification_are_known_where_the_other_was_named() {
     }
 }
 
+/// A rule that lets outputs differ from p is as claimed where it is kept to. Where it is not, no lossless rule is named
+/// unless it holds against an audit by its own name.
+#[test]
+fn a_lossy_claim_is_kept_to_or_not() {
+    let [half, much] = [0.5, 0.8].map(|over| Rule::threshold(over).unwrap());
+    let sampled = Some("sampled-drafts");
+    for (own, bug, named, fits) in [
+        (half, None, half, ""),
+        (much, None, much, ""),
+        (half, sampled, half, "none"),
+        (much, sampled, half, "none"),
+        (Rule::EXACT_MATCH, None, half, "exact-match"),
+        (Rule::ONE_HOT, None, half, "one-hot"),
+        (Rule::BLOCK, None, half, "block"),
+        (Rule::BLOCK, None, Rule::ONE_HOT, "block"),
+    ] {
+        let mut engine = simulator(own, bug);
+        engine.drafts = 4;
+        let report = audited(&simulated(&engine, 12_000, 1.5), &Settings::new(named));
+        let conclusion = match fits {
+            "" => Conclusion::AsClaimed,
+            "none" => Conclusion::NotTheRule,
+            _ => Conclusion::LosslessOther,
+        };
+        let words = format!("{own} {bug:?} as {named}: {:?}", report.open);
+        assert_eq!(report.conclusion, conclusion, "{words}");
+        let found = report.fits.as_deref().unwrap_or_default();
+        assert!(found == fits || fits == "none", "{words}: {found}");
+        let name = report.cause.map_or(String::new(), |cause| cause.name);
+        assert!(
+            name == fits || name.parse::<Rule>().is_err(),
+            "{words}: {name}"
+        );
+        let mut parts = report.parts.iter();
+        let is_refuted = parts.any(|part| part.part == "target-law" && part.is_refuted());
+        assert!(!is_refuted, "{words}");
+    }
+}
+
 /// Draft and target have their tokens from one noise, and the target is at another temperature, or none: no rule is
 /// known that keeps so many drafts, and none is the cause.
 #[test]

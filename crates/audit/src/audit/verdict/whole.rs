@@ -15,7 +15,6 @@ use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::{notes, unsaid};
 use crate::audit::verdict::opened::Opened;
 use serde_json::json;
-use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
 use std::f64::consts::LN_10;
 
@@ -125,6 +124,15 @@ fn audited(
         wanted,
     );
     let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
+    // A rule that the log fits holds against an audit by its own name.
+    let name = conclusion.and_then(|one| named(&weighed, one));
+    let is_mixed = name.as_ref().is_some_and(|name| name.contains('%'));
+    if let Some(rule) = name.and_then(|name| name.parse().ok())
+        && other_of_chains(opened) != Some(rule)
+        && held(opened, settings, rule)?.is_none()
+    {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
     let of_rule = broken(&|name| name != OUTSIDE && name != "lost-rounds");
     if broken(&|name| is_among(&LOSSY, name)) && opened.rule.is_lossless() {
         conclusion = Some(Conclusion::Lossy);
@@ -150,6 +158,8 @@ fn audited(
         may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
     let mut fits = None;
     if conclusion.is_some() && numbers.is_none() && !others && may_fit.is_none() {
+        let falls = [falls[0], weighed.of_outputs >= weighed.needed()];
+        let conclusion = conclusion.filter(|_| !is_mixed);
         fits = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
@@ -166,6 +176,12 @@ fn audited(
     }
     let cause = led(&weighed, refuted, numbers, is_fit);
     let cause = cause.filter(|(one, _)| tells_a_law(&weighed, one, &hard_checks));
+    // The cause of a rule is that rule.
+    let is_of = |one: &Candidate, fits: &String| {
+        let own = called(&weighed, one);
+        own.parse::<Rule>().is_err() || own == *fits
+    };
+    let cause = cause.filter(|(one, _)| fits.as_ref().is_none_or(|fits| is_of(one, fits)));
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -314,14 +330,22 @@ fn led(
 fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
     let (lossless, _) = weighed.is_lossless();
     let one = lossless.filter(|_| conclusion == Conclusion::LosslessOther)?;
-    Some(match (one.name, one.share < 1.0) {
-        ("draft-sampled", _) => "exact-match".to_owned(),
-        ("carries-nothing", _) => "token".to_owned(),
-        (_, false) if one.law == Some(Law::Shares(Shared::Clocks)) => "shared-gumbel".to_owned(),
-        ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule),
-        (name, false) => name.to_owned(),
-        (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+    let name = called(weighed, one);
+    Some(match one.share < 1.0 {
+        true => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+        false => name,
     })
+}
+
+/// The rule that a lossless law is.
+fn called(weighed: &Weighed<'_>, one: &Candidate) -> String {
+    match one.name {
+        "draft-sampled" => "exact-match".to_owned(),
+        "carries-nothing" => "token".to_owned(),
+        _ if one.law == Some(Law::Shares(Shared::Clocks)) => "shared-gumbel".to_owned(),
+        "draft-of-its-own-row" => format!("{} with another q", weighed.rule),
+        name => name.to_owned(),
+    }
 }
 
 fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
@@ -415,12 +439,13 @@ fn another(
     }
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
-    if leads && !opened.steps.siblings {
+    // Of a claim that loses by design, what loses nothing is a size of it.
+    if leads && !opened.steps.siblings && opened.rule.is_lossless() {
         return Ok(None);
     }
     // What drafts are no draws of, no rule that draws them so fits.
     if weighed.drafts_fall() && !opened.steps.siblings {
-        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
+        candidates.retain(|rule| rule.drafts() != opened.rule.drafts());
     }
     let chain = other_of_chains(opened);
     candidates.retain(|rule| *rule != settings.rule && Some(*rule) != chain);
