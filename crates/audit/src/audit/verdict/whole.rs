@@ -90,6 +90,56 @@ fn is_among(checks: &[Check], name: &str) -> bool {
     checks.iter().any(|check| check.as_str() == name)
 }
 
+fn is_broken(checks: &[HardCheck], is: impl Fn(&str) -> bool) -> bool {
+    let mut broken = checks.iter().filter(|check| check.violations > 0);
+    broken.any(|check| is(&check.name))
+}
+
+/// Tells whether the rule falls, and what comes out of it.
+fn fall(weighed: &Weighed<'_>) -> [bool; 2] {
+    [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()]
+}
+
+/// What capital and hard checks say together, and whether that is a lossless law at some of the steps.
+fn told(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    checks: &[HardCheck],
+    numbers: Option<&str>,
+) -> Result<(Option<Conclusion>, bool), AuditError> {
+    let falls = fall(weighed);
+    let mut conclusion = concluded(weighed, falls, numbers, !weighed.found.shares);
+    // A rule that the log fits holds against an audit by its own name.
+    let name = conclusion.and_then(|one| named(weighed, one));
+    let is_mixed = name.as_ref().is_some_and(|name| name.contains('%'));
+    if let Some(rule) = name.and_then(|name| name.parse().ok())
+        && other_of_chains(opened) != Some(rule)
+        && held(opened, settings, rule)?.is_none()
+    {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    let is_lossless = opened.rule.is_lossless();
+    let loses = is_broken(checks, |name| is_among(&LOSSY, name));
+    if loses && is_lossless {
+        conclusion = Some(Conclusion::Lossy);
+    } else if conclusion.is_none()
+        && is_broken(checks, |name| name != OUTSIDE && name != "lost-rounds")
+    {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    // Rounds that say that another token came out leave steps that are chosen by what did: of these all but the text
+    // says nothing.
+    let is_chosen = is_broken(checks, |name| is_among(&[Check::NotEmitted], name));
+    let is_chosen = is_chosen && !falls[1] && !loses;
+    let conclusion = conclusion.map(|one| match one {
+        Conclusion::Lossy if is_chosen || !is_lossless => Conclusion::NotTheRule,
+        Conclusion::LosslessOther if is_chosen => Conclusion::NotTheRule,
+        one => one,
+    });
+    Ok((conclusion, is_mixed))
+}
+
 fn audited(
     opened: &Opened<'_>,
     settings: &Settings,
@@ -102,13 +152,10 @@ fn audited(
     let mut weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
-    let broken = |is: &dyn Fn(&str) -> bool| {
-        let mut broken = hard_checks.iter().filter(|check| check.violations > 0);
-        broken.any(|check| is(&check.name))
-    };
-    let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
+    let falls = fall(&weighed);
     // That drafts are distinct is a claim of the rule alone.
-    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
+    let of_rule = [Check::Outside, Check::Repeated];
+    let others = is_broken(&hard_checks, |name| !is_among(&of_rule, name));
     let mut may_fit = None;
     if falls == [true, false] && !others {
         may_fit = rival(opened, settings, &mut weighed)?;
@@ -123,25 +170,7 @@ fn audited(
         surprise.as_ref(),
         wanted,
     );
-    let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
-    // A rule that the log fits holds against an audit by its own name.
-    let name = conclusion.and_then(|one| named(&weighed, one));
-    let is_mixed = name.as_ref().is_some_and(|name| name.contains('%'));
-    if let Some(rule) = name.and_then(|name| name.parse().ok())
-        && other_of_chains(opened) != Some(rule)
-        && held(opened, settings, rule)?.is_none()
-    {
-        conclusion = Some(Conclusion::NotTheRule);
-    }
-    let of_rule = broken(&|name| name != OUTSIDE && name != "lost-rounds");
-    if broken(&|name| is_among(&LOSSY, name)) && opened.rule.is_lossless() {
-        conclusion = Some(Conclusion::Lossy);
-    } else if conclusion.is_none() && of_rule {
-        conclusion = Some(Conclusion::NotTheRule);
-    }
-    if conclusion == Some(Conclusion::Lossy) && !opened.rule.is_lossless() {
-        conclusion = Some(Conclusion::NotTheRule);
-    }
+    let (mut conclusion, is_mixed) = told(opened, settings, &weighed, &hard_checks, numbers)?;
     if numbers == Some("shared-stream") && conclusion.is_none() {
         open.insert(
             0,
@@ -354,6 +383,9 @@ fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
     let mut all = checks.list(opened.claimed.cuts());
     if opened.rule == Rule::TEXT {
         all.retain(|one| one.name == OUTSIDE || is_among(&LOSSY, &one.name));
+    }
+    for check in &mut all {
+        check.first_position = check.first_position.map(|at| opened.order.at(at));
     }
     all.extend(lost(opened.log));
     all
