@@ -144,6 +144,9 @@ fn verdict(report: &AuditReport) -> String {
             "Not the text that the target writes alone; whether it follows p is another question."
                 .to_owned()
         }
+        Conclusion::NotTheRule if outputs_fall(report) => {
+            format!("Not {rule}, and what comes out does not follow p.")
+        }
         Conclusion::NotTheRule => match report.cause.as_ref().and_then(|cause| cause.tv) {
             Some(tv) if tv > 1e-3 => format!(
                 "Not {rule}: the engine does something else, which would move outputs {} from p in \
@@ -160,6 +163,12 @@ fn verdict(report: &AuditReport) -> String {
             None => "Undecided: the log is too short to tell anything. Log more.".to_owned(),
         },
     }
+}
+
+/// Tells whether what comes out is refuted as a draw from p, as of a claim that does not say it is one.
+fn outputs_fall(report: &AuditReport) -> bool {
+    let capital = report.capital.as_ref();
+    capital.is_some_and(|capital| capital.log10_outputs >= capital.log10_needed)
 }
 
 fn differs_from_plain(report: &AuditReport) -> bool {
@@ -340,11 +349,15 @@ fn verdicts(report: &AuditReport) -> Table {
     table.note(match &report.capital {
         Some(capital) => format!(
             "Evidence against the rule as a whole is 1e{:+.1}, against p as the law of what comes \
-             out 1e{:+.1}. Either refutes from 1e{:+.1} on: an engine that does what it claims, with \
+             out 1e{:+.1}. {} refutes from 1e{:+.1} on: an engine that does what it claims, with \
              noise of {} on each logit, gets there with probability {:.0e} at most, whatever \
              numbers its requests share{proved}.",
             capital.log10_rule,
             capital.log10_outputs,
+            match report.lossy_by_design {
+                Some(_) => "The first",
+                None => "Either",
+            },
             capital.log10_needed,
             report.noise,
             report.false_alarm

@@ -4,6 +4,7 @@
 
 pub(super) mod bets;
 pub(super) mod book;
+pub(super) mod order;
 pub(super) mod play;
 pub(super) mod requests;
 pub(super) mod rows;

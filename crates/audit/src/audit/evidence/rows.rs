@@ -1,6 +1,7 @@
 //! Rows of a log as the laws that an engine claims to draw from.
 
 use crate::audit::data::Claimed;
+use crate::audit::evidence::order::Order;
 use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
@@ -126,6 +127,8 @@ pub(crate) struct Reader<'a> {
     rest: Option<usize>,
     /// A text alone is audited by the target's rows, whatever they list.
     text: Option<Option<Lists>>,
+    /// Positions are numbered in this order, where it is not the log's.
+    pub order: Option<&'a Order>,
     row: Row,
     logits: Vec<f64>,
 }
@@ -144,6 +147,7 @@ impl<'a> Reader<'a> {
             claimed,
             rest: None,
             text: None,
+            order: None,
             row: Row::default(),
             logits: Vec::new(),
         };
@@ -185,7 +189,16 @@ impl<'a> Reader<'a> {
         index: usize,
         pair: &mut Pair,
     ) -> Result<(), AuditError> {
-        chunk.read(index, &mut self.row)?;
+        let index = match self.order {
+            None => {
+                chunk.read(index, &mut self.row)?;
+                index
+            }
+            Some(order) => {
+                self.log.read(order.at(index), &mut self.row)?;
+                order.at(index)
+            }
+        };
         pair.lacks_draft = self.row.lacks_draft;
         if let Some(lists) = &self.text
             && !self.row.token_ids.is_empty()

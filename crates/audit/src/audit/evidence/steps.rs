@@ -1,6 +1,7 @@
 //! From what a log says of rounds to what was done at each position.
 
 use crate::audit::data::HardCheck;
+use crate::audit::evidence::order::Order;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use serde::{Deserialize, Serialize};
@@ -138,12 +139,17 @@ impl Count {
 }
 
 impl Steps {
-    /// Reads the rounds of a log.
-    pub(crate) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
+    /// Reads the rounds of a log, whose records are in order.
+    pub(crate) fn read(
+        log: &Log,
+        rule: Rule,
+        (order, records): (&Order, &[EngineRecord]),
+        stop: &BTreeSet<u32>,
+    ) -> Result<Self, AuditError> {
         let held = log.engine_tensors();
+        let refused = |(index, message)| refused_at(log, order.at(index), message);
         if rule == Rule::TEXT {
-            return Self::from_records(&text_of(log)?, rule, false, stop)
-                .map_err(|(position, message)| refused_at(log, position, message));
+            return Self::from_records(records, rule, false, stop).map_err(refused);
         }
         for (name, what) in [
             ("drafts", "the tokens that were drafted"),
@@ -159,7 +165,6 @@ impl Steps {
                 )));
             }
         }
-        let records = log.engine_records()?;
         let has_rounds = held.contains(&"accepted");
         if held.contains(&"round") && !has_rounds {
             return Err(AuditError::Log(format!(
@@ -168,8 +173,7 @@ impl Steps {
                 log.path().display()
             )));
         }
-        Self::from_records(&records, rule, has_rounds, stop)
-            .map_err(|(position, message)| refused_at(log, position, message))
+        Self::from_records(records, rule, has_rounds, stop).map_err(refused)
     }
 
     pub(crate) fn from_records(
@@ -183,18 +187,7 @@ impl Steps {
             outside: vec![None; records.len()],
             ..Self::default()
         };
-        // Drafts behind a round's first position can only be alternatives.
-        let mut depth = None;
-        let mut deep = false;
-        for (index, record) in records.iter().enumerate() {
-            depth = match record.accepted {
-                Some(0..) => Some(0usize),
-                _ if index > 0 && records[index - 1].prompt != record.prompt => None,
-                _ => depth.map(|depth| depth + 1),
-            };
-            deep |= depth > Some(0) && record.drafts.iter().any(|&x| x >= 0);
-        }
-        steps.siblings = rule.needs_siblings() || deep || !has_rounds;
+        steps.siblings = rule.needs_siblings() || !has_rounds || are_alternatives(records);
         steps.by_output = !has_rounds;
         let mut round: Option<Round> = None;
         let mut form = Form::default();
@@ -251,6 +244,7 @@ impl Steps {
                     accepted,
                     chain: drafts.clone(),
                     next: 0,
+                    is_broken: false,
                 });
             }
             let Some(open) = &mut round else {
@@ -310,6 +304,13 @@ impl Steps {
             form.kept += usize::from(kept);
             if kept && !drafts.contains(&output) {
                 steps.checks.found(Check::NotEmitted, index);
+                open.is_broken = true;
+            }
+            if open.is_broken {
+                // What came out is of the text all the same: no sample is chosen by it.
+                if let Some(slot) = steps.outside.get_mut(index) {
+                    *slot = Some(output);
+                }
                 continue;
             }
             let most = if steps.siblings { &drafts } else { &open.chain };
@@ -336,9 +337,9 @@ impl Steps {
         };
         if single && let Some(index) = steps.at.iter().position(several) {
             let words = format!(
-                "has {} drafts for one position, and {rule} takes one; without accepted [N] every \
-                 position is a round of its own, and drafts behind a round's first position are \
-                 alternatives: add accepted, or name rrs, rrs-wo, level-4 or k-seq",
+                "has {} drafts for one position, and {rule} takes one: drafts are alternatives without \
+                 accepted [N], behind a round's first position, and where another than the first came \
+                 out as the one accepted; add accepted, or name rrs, rrs-wo, level-4 or k-seq",
                 steps.most
             );
             return Err((index, words));
@@ -350,10 +351,35 @@ impl Steps {
     }
 }
 
+/// Tells whether drafts can only be alternatives: such are behind a round's first position; or another than the first
+/// came out as the one that was kept, and one did wherever one was kept.
+fn are_alternatives(records: &[EngineRecord]) -> bool {
+    let (mut another, mut any) = (false, true);
+    let mut depth = None;
+    for (index, record) in records.iter().enumerate() {
+        depth = match record.accepted {
+            Some(0..) => Some(0usize),
+            _ if index > 0 && records[index - 1].prompt != record.prompt => None,
+            _ => depth.map(|depth| depth + 1),
+        };
+        if depth > Some(0) && record.drafts.iter().any(|&x| x >= 0) {
+            return true;
+        }
+        if let Some(count @ 1..) = record.accepted {
+            let nth = (record.drafts.iter()).position(|&x| Some(x) == record.output);
+            another |= nth > Some(0);
+            any &= count == 1 && nth.is_some();
+        }
+    }
+    another && any
+}
+
 struct Round {
     accepted: usize,
     chain: Vec<u32>,
     next: usize,
+    /// Another token came out than a draft that was accepted.
+    is_broken: bool,
 }
 
 impl Round {
@@ -411,7 +437,7 @@ impl Form {
 }
 
 /// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
-pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
+fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
     let has_output = log.engine_tensors().contains(&"output");
     if !has_output && !log.has_tokens() {
         return Err(AuditError::Log(format!(

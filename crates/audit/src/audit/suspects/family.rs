@@ -554,11 +554,11 @@ impl Law {
         match self {
             Self::Decide(Keep::Target, Correct::OffDraft)
             | Self::Decide(Keep::None, Correct::Target)
-            | Self::Sampled
-            | Self::Shares(_)
-            | Self::OtherDraft(_) => true,
+            | Self::Shares(_) => true,
             Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
-            Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
+            // What keeps drafts as claimed loses what the claim does.
+            Self::Sampled | Self::OtherDraft(_) => rule.is_lossless(),
+            Self::Draft(_) | Self::Likeliest => !rule.tests_drafts() && rule.is_lossless(),
             Self::Engine(bug) => matches!(bug.name, "levels-inside-strata" | "carries-nothing"),
             _ => false,
         }

@@ -127,7 +127,9 @@ impl<'a> Weighed<'a> {
         weighed.of_outputs = of_outputs - texts;
         weighed.by_numbers = noise.max(texts.max(rounds)).max(texts + rounds);
         weighed.of_rule = of_rule - weighed.by_numbers;
-        weighed.but_for_numbers = (own[0] - noise.max(said)).max(own[1] - said);
+        // Outputs that a claim lets differ from p show no numbers.
+        let of_outputs = if rule.is_lossless() { own[1] } else { 0.0 };
+        weighed.but_for_numbers = (own[0] - noise.max(said)).max(of_outputs - said);
         weighed.candidates = weighed.all();
         weighed
     }
@@ -606,6 +608,10 @@ impl<'a> Weighed<'a> {
                     self.rule
                 )),
                 (_, 0) => Some("the log has no step of this kind".to_owned()),
+                (Part::TargetLaw, _) if !self.rule.is_lossless() => Some(format!(
+                    "{} does not claim that what comes out follows p; --rule text asks that",
+                    self.rule
+                )),
                 _ if rests => {
                     Some("it rests on the law of the drafts, which is refuted".to_owned())
                 }
@@ -934,7 +940,7 @@ pub(crate) fn open(
         ));
     }
     let z = surprise.and_then(|one| one.z);
-    if let Some(z) = z.filter(|z| z.abs() > SURPRISED) {
+    if let Some(z) = z.filter(|z| z.abs() > SURPRISED && settings.rule.is_lossless()) {
         open.push(format!(
             "the text surprises p {} than it should (z = {z:+.1}), in no way that is known: compare the rows, the temperature and the cuts with what the engine was asked for",
             if z > 0.0 { "more" } else { "less" }
@@ -985,7 +991,9 @@ pub(crate) fn concluded(
     let (lossless, ahead) = weighed.is_lossless();
     let leads = |one: &Candidate| !weighed.drafts_fall() || one.changes_drafts();
     let is_most = |one: &Candidate| one.share >= MOSTLY;
-    if lossless.is_some_and(|one| leads(one) && is_most(one)) && ahead >= NAMED {
+    // Of a claim that lets outputs differ from p, too.
+    let follows = weighed.of_outputs < weighed.needed();
+    if follows && lossless.is_some_and(|one| leads(one) && is_most(one)) && ahead >= NAMED {
         return Some(Conclusion::LosslessOther);
     }
     let moves = weighed.leader().is_some_and(|(one, _)| {

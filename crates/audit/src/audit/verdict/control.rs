@@ -48,7 +48,7 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
         siblings: opened.steps.siblings,
         ..Simulator::new(settings.clone())
     };
-    let records = simulator.log(log)?.records;
+    let records = opened.order.sorted(simulator.log(log)?.records);
     let steps = Steps::from_records(&records, rule, true, &stop_tokens(log, settings));
     let positions = log.positions();
     let mut result = Tampering {

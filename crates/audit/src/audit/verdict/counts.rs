@@ -7,8 +7,9 @@
 
 use crate::audit::beside::{Counts, CountsReport, PlaceCount};
 use crate::audit::data::Settings;
+use crate::audit::evidence::order::Order;
 use crate::audit::evidence::rows::Pair;
-use crate::audit::evidence::steps::{Steps, follows, text_of};
+use crate::audit::evidence::steps::{Steps, follows};
 use crate::audit::evidence::surprise::Z95;
 use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
@@ -182,10 +183,10 @@ fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
 /// q/p at the token of each text.
 fn texts_of(log: &Log, settings: &Settings) -> Result<Vec<Text>, AuditError> {
     let rule = settings.rule;
-    let records = text_of(log)?;
+    let (order, records) = Order::records(log, Rule::TEXT)?;
     let stop = stop_tokens(log, settings);
     let steps = Steps::from_records(&records, Rule::TEXT, false, &stop)
-        .map_err(|(position, message)| refused_at(log, position, message))?;
+        .map_err(|(index, message)| refused_at(log, order.at(index), message))?;
     let opened = Opened::new(log, settings, rule, Some(steps))?;
     let most = match rule == Rule::BLOCK {
         true => f64::INFINITY,
@@ -223,8 +224,8 @@ fn texts_of(log: &Log, settings: &Settings) -> Result<Vec<Text>, AuditError> {
             (Some(at), Some(open)) => {
                 if at + 1 != index || !follows(place(at), place(index)) {
                     let words = "does not follow the token before it: counters are of whole texts; \
-                                 log a row for each token, one text after the other";
-                    return Err(refused_at(log, index, words.to_owned()));
+                                 log a row for each token";
+                    return Err(opened.refused(index, words.to_owned()));
                 }
                 open.push(ratio);
             }

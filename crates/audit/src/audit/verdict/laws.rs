@@ -1,9 +1,10 @@
 //! A log, step by step, held against the claim and every suspect.
 
+use crate::audit::AuditError;
 use crate::audit::data::Settings;
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
-use crate::audit::evidence::rows::{Pair, Reader, orders_of};
+use crate::audit::evidence::rows::{Pair, orders_of};
 use crate::audit::evidence::steps::{Checks, Happened, Step, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
@@ -17,7 +18,6 @@ use crate::audit::suspects::step::{Changes, Here, Known, Made, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
 use crate::audit::verdict::notes::drafted_nowhere;
 use crate::audit::verdict::opened::Opened;
-use crate::audit::{AuditError, refused_at};
 use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
@@ -607,7 +607,7 @@ impl<'a> Asked<'a> {
             positions: span.positions().len(),
             ..Part::default()
         };
-        let mut reader = Reader::new(opened.log, &opened.claimed, opened.rule)?;
+        let mut reader = opened.reader()?;
         let mut before = Pair::default();
         let first = span.positions().start;
         let is_next = |index: usize| {
@@ -659,7 +659,7 @@ impl<'a> Asked<'a> {
         let ids = happened.map_or(&[][..], |step| step.drafts.as_slice());
         let needs_draft = opened.steps.siblings || opened.rule.drafts() != Drafts::Any;
         if pair.lacks_draft && needs_draft && !ids.is_empty() {
-            return Err(refused_at(opened.log, index, drafted_nowhere()));
+            return Err(opened.refused(index, drafted_nowhere()));
         }
         let step = Step {
             drafts: ids.iter().map(|&id| pair.place(id)).collect(),

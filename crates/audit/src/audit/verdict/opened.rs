@@ -1,10 +1,11 @@
 //! A log that is opened for an audit: its steps and requests, its rows, how far blocks are reached.
 
 use crate::audit::data::{Claimed, Settings};
+use crate::audit::evidence::order::Order;
 use crate::audit::evidence::play::ratio;
 use crate::audit::evidence::requests::{Place, Requests};
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::{Happened, Steps, follows, records_of};
+use crate::audit::evidence::steps::{Happened, Steps, follows};
 use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::claim::{check_settings, claimed_of, stop_tokens};
@@ -25,6 +26,8 @@ pub(crate) struct Opened<'a> {
     pub steps: Steps,
     pub requests: Requests,
     pub rule: Rule,
+    /// All that is said of positions is in this order.
+    pub order: Order,
     /// Block verification: `reach` at each position.
     reach: Vec<f64>,
     /// The rule that carries: `stands` at each position.
@@ -53,11 +56,11 @@ impl<'a> Opened<'a> {
         }
         (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
         Reader::new(log, &claimed, rule)?;
+        let (order, records) = Order::records(log, rule)?;
         let steps = match steps {
             Some(steps) => steps,
-            None => Steps::read(log, rule, &stop_tokens(log, settings))?,
+            None => Steps::read(log, rule, (&order, &records), &stop_tokens(log, settings))?,
         };
-        let records = records_of(log, rule)?;
         let places = records.iter().map(|record| Place {
             prompt: record.prompt,
             position: record.position,
@@ -70,6 +73,7 @@ impl<'a> Opened<'a> {
             steps,
             requests,
             rule,
+            order,
             reach: Vec::new(),
             stands: Vec::new(),
             places: records.iter().map(|record| record.position).collect(),
@@ -88,7 +92,7 @@ impl<'a> Opened<'a> {
     /// It takes every token of a text from its first on, rounds of one length, and the row of the
     /// draft wherever a draft may stand. The last token of a text alone may go without a draft.
     fn standing(&self, records: &[EngineRecord]) -> Result<Vec<f64>, AuditError> {
-        let refused = |index, message: &str| Err(refused_at(self.log, index, message.to_owned()));
+        let refused = |index, message: &str| Err(self.refused(index, message.to_owned()));
         if self.steps.cut + self.steps.without_bonus > 0 {
             return Err(AuditError::Log(format!(
                 "{}: rounds lack the rows of tokens behind whole chains, and carried follows from \
@@ -227,6 +231,17 @@ impl<'a> Opened<'a> {
         found.map(|places| pair.listed_once(places))
     }
 
+    /// Reads rows in order.
+    pub(crate) fn reader(&self) -> Result<Reader<'_>, AuditError> {
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        reader.order = (!self.order.is_own()).then_some(&self.order);
+        Ok(reader)
+    }
+
+    pub(crate) fn refused(&self, index: usize, message: String) -> AuditError {
+        refused_at(self.log, self.order.at(index), message)
+    }
+
     /// Every row of a span.
     pub(crate) fn rows(
         &self,
@@ -234,7 +249,7 @@ impl<'a> Opened<'a> {
         each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
     ) -> Result<(), AuditError> {
         let chunk = self.log.chunk(span)?;
-        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut reader = self.reader()?;
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
@@ -249,7 +264,7 @@ impl<'a> Opened<'a> {
         rows: usize,
         mut each: impl FnMut(usize, &Pair),
     ) -> Result<(), AuditError> {
-        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut reader = self.reader()?;
         let mut pair = Pair::default();
         for number in 0..rows {
             let index = number * self.log.positions() / rows;

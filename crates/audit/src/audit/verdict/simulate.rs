@@ -1,9 +1,10 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
 use crate::audit::data::{Claimed, Settings};
+use crate::audit::evidence::order::Order;
 use crate::audit::evidence::play::Player;
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::{Check, Step, Steps, follows, records_of};
+use crate::audit::evidence::steps::{Check, Step, Steps, follows};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::verdict::claim::claimed_of;
@@ -131,8 +132,11 @@ impl Simulator {
         let engine = self.bug.map_or(Engine::HONEST, |bug| bug.0.engine);
         let seed = self.settings.seed;
         let mut player = Player::new(follows, &engine, self.drafts, self.siblings, seed);
-        let labels = log.labels()?;
+        let order = Order::of(&log.engine_records()?);
+        let order = order.map_err(|(index, words)| refused_at(log, index, words))?;
+        let labels = order.sorted(log.labels()?);
         let mut reader = Reader::new(log, &claimed, self.settings.rule)?;
+        reader.order = Some(&order);
         let mut pair = Pair::default();
         let mut records: Vec<EngineRecord> = Vec::with_capacity(log.positions());
         // Drafts of the round so far, and where it began.
@@ -142,7 +146,7 @@ impl Simulator {
             let chunk = log.chunk(&span)?;
             for index in chunk.positions() {
                 reader.read(&chunk, index, &mut pair)?;
-                chunk.read(index, &mut row)?;
+                log.read(order.at(index), &mut row)?;
                 let label = labels.get(index).copied().unwrap_or_default();
                 let last = records.last();
                 if last.is_some_and(|last| last.prompt != label.prompt) {
@@ -177,6 +181,7 @@ impl Simulator {
                 }
             }
         }
+        let records = order.back(records);
         Ok(SimulatedLog { records })
     }
 }
@@ -280,7 +285,7 @@ pub(crate) fn tampered_rounds(
     stop: &BTreeSet<u32>,
 ) -> Result<Vec<TamperedRound>, AuditError> {
     let is_text = opened.rule == crate::audit::Rule::TEXT;
-    let records = records_of(opened.log, opened.rule)?;
+    let (order, records) = Order::records(opened.log, opened.rule)?;
     let has_rounds = !is_text && opened.log.engine_tensors().contains(&"accepted");
     let siblings = opened.steps.siblings;
     let mut results = Vec::new();
@@ -297,7 +302,7 @@ pub(crate) fn tampered_rounds(
             continue;
         };
         let steps = Steps::from_records(&changed, opened.rule, has_rounds, stop)
-            .map_err(|(position, message)| refused_at(opened.log, position, message))?;
+            .map_err(|(position, message)| refused_at(opened.log, order.at(position), message))?;
         results.push((check, words, Ok(steps.checks.of(check).violations > 0)));
     }
     Ok(results)

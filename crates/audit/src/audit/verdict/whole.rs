@@ -15,7 +15,6 @@ use crate::audit::verdict::laws::{Asked, Evidence, Found};
 use crate::audit::verdict::notes::{notes, unsaid};
 use crate::audit::verdict::opened::Opened;
 use serde_json::json;
-use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
 use std::f64::consts::LN_10;
 
@@ -91,6 +90,56 @@ fn is_among(checks: &[Check], name: &str) -> bool {
     checks.iter().any(|check| check.as_str() == name)
 }
 
+fn is_broken(checks: &[HardCheck], is: impl Fn(&str) -> bool) -> bool {
+    let mut broken = checks.iter().filter(|check| check.violations > 0);
+    broken.any(|check| is(&check.name))
+}
+
+/// Tells whether the rule falls, and what comes out of it.
+fn fall(weighed: &Weighed<'_>) -> [bool; 2] {
+    [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()]
+}
+
+/// What capital and hard checks say together, and whether that is a lossless law at some of the steps.
+fn told(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    checks: &[HardCheck],
+    numbers: Option<&str>,
+) -> Result<(Option<Conclusion>, bool), AuditError> {
+    let falls = fall(weighed);
+    let mut conclusion = concluded(weighed, falls, numbers, !weighed.found.shares);
+    // A rule that the log fits holds against an audit by its own name.
+    let name = conclusion.and_then(|one| named(weighed, one));
+    let is_mixed = name.as_ref().is_some_and(|name| name.contains('%'));
+    if let Some(rule) = name.and_then(|name| name.parse().ok())
+        && other_of_chains(opened) != Some(rule)
+        && held(opened, settings, rule)?.is_none()
+    {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    let is_lossless = opened.rule.is_lossless();
+    let loses = is_broken(checks, |name| is_among(&LOSSY, name));
+    if loses && is_lossless {
+        conclusion = Some(Conclusion::Lossy);
+    } else if conclusion.is_none()
+        && is_broken(checks, |name| name != OUTSIDE && name != "lost-rounds")
+    {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    // Rounds that say that another token came out leave steps that are chosen by what did: of these all but the text
+    // says nothing.
+    let is_chosen = is_broken(checks, |name| is_among(&[Check::NotEmitted], name));
+    let is_chosen = is_chosen && !falls[1] && !loses;
+    let conclusion = conclusion.map(|one| match one {
+        Conclusion::Lossy if is_chosen || !is_lossless => Conclusion::NotTheRule,
+        Conclusion::LosslessOther if is_chosen => Conclusion::NotTheRule,
+        one => one,
+    });
+    Ok((conclusion, is_mixed))
+}
+
 fn audited(
     opened: &Opened<'_>,
     settings: &Settings,
@@ -103,13 +152,10 @@ fn audited(
     let mut weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
-    let broken = |is: &dyn Fn(&str) -> bool| {
-        let mut broken = hard_checks.iter().filter(|check| check.violations > 0);
-        broken.any(|check| is(&check.name))
-    };
-    let falls = [weighed.of_rule >= weighed.needed(), weighed.outputs_fall()];
+    let falls = fall(&weighed);
     // That drafts are distinct is a claim of the rule alone.
-    let others = broken(&|name| !is_among(&[Check::Outside, Check::Repeated], name));
+    let of_rule = [Check::Outside, Check::Repeated];
+    let others = is_broken(&hard_checks, |name| !is_among(&of_rule, name));
     let mut may_fit = None;
     if falls == [true, false] && !others {
         may_fit = rival(opened, settings, &mut weighed)?;
@@ -124,16 +170,7 @@ fn audited(
         surprise.as_ref(),
         wanted,
     );
-    let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
-    let of_rule = broken(&|name| name != OUTSIDE && name != "lost-rounds");
-    if broken(&|name| is_among(&LOSSY, name)) && opened.rule.is_lossless() {
-        conclusion = Some(Conclusion::Lossy);
-    } else if conclusion.is_none() && of_rule {
-        conclusion = Some(Conclusion::NotTheRule);
-    }
-    if conclusion == Some(Conclusion::Lossy) && !opened.rule.is_lossless() {
-        conclusion = Some(Conclusion::NotTheRule);
-    }
+    let (mut conclusion, is_mixed) = told(opened, settings, &weighed, &hard_checks, numbers)?;
     if numbers == Some("shared-stream") && conclusion.is_none() {
         open.insert(
             0,
@@ -150,6 +187,8 @@ fn audited(
         may_fit.filter(|_| conclusion != Some(Conclusion::LosslessOther) && numbers.is_none());
     let mut fits = None;
     if conclusion.is_some() && numbers.is_none() && !others && may_fit.is_none() {
+        let falls = [falls[0], weighed.of_outputs >= weighed.needed()];
+        let conclusion = conclusion.filter(|_| !is_mixed);
         fits = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
@@ -166,6 +205,12 @@ fn audited(
     }
     let cause = led(&weighed, refuted, numbers, is_fit);
     let cause = cause.filter(|(one, _)| tells_a_law(&weighed, one, &hard_checks));
+    // The cause of a rule is that rule.
+    let is_of = |one: &Candidate, fits: &String| {
+        let own = called(&weighed, one);
+        own.parse::<Rule>().is_err() || own == *fits
+    };
+    let cause = cause.filter(|(one, _)| fits.as_ref().is_none_or(|fits| is_of(one, fits)));
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -314,14 +359,22 @@ fn led(
 fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
     let (lossless, _) = weighed.is_lossless();
     let one = lossless.filter(|_| conclusion == Conclusion::LosslessOther)?;
-    Some(match (one.name, one.share < 1.0) {
-        ("draft-sampled", _) => "exact-match".to_owned(),
-        ("carries-nothing", _) => "token".to_owned(),
-        (_, false) if one.law == Some(Law::Shares(Shared::Clocks)) => "shared-gumbel".to_owned(),
-        ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule),
-        (name, false) => name.to_owned(),
-        (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+    let name = called(weighed, one);
+    Some(match one.share < 1.0 {
+        true => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+        false => name,
     })
+}
+
+/// The rule that a lossless law is.
+fn called(weighed: &Weighed<'_>, one: &Candidate) -> String {
+    match one.name {
+        "draft-sampled" => "exact-match".to_owned(),
+        "carries-nothing" => "token".to_owned(),
+        _ if one.law == Some(Law::Shares(Shared::Clocks)) => "shared-gumbel".to_owned(),
+        "draft-of-its-own-row" => format!("{} with another q", weighed.rule),
+        name => name.to_owned(),
+    }
 }
 
 fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
@@ -330,6 +383,9 @@ fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
     let mut all = checks.list(opened.claimed.cuts());
     if opened.rule == Rule::TEXT {
         all.retain(|one| one.name == OUTSIDE || is_among(&LOSSY, &one.name));
+    }
+    for check in &mut all {
+        check.first_position = check.first_position.map(|at| opened.order.at(at));
     }
     all.extend(lost(opened.log));
     all
@@ -415,12 +471,13 @@ fn another(
     }
     // Other rules claim that outputs follow p given all that was before; one claims less.
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
-    if leads && !opened.steps.siblings {
+    // Of a claim that loses by design, what loses nothing is a size of it.
+    if leads && !opened.steps.siblings && opened.rule.is_lossless() {
         return Ok(None);
     }
     // What drafts are no draws of, no rule that draws them so fits.
     if weighed.drafts_fall() && !opened.steps.siblings {
-        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
+        candidates.retain(|rule| rule.drafts() != opened.rule.drafts());
     }
     let chain = other_of_chains(opened);
     candidates.retain(|rule| *rule != settings.rule && Some(*rule) != chain);
