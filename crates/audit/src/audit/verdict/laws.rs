@@ -3,7 +3,7 @@
 use crate::audit::data::Settings;
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
-use crate::audit::evidence::rows::{Pair, Reader, orders_of};
+use crate::audit::evidence::rows::{Pair, orders_of};
 use crate::audit::evidence::steps::{Checks, Happened, Step, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
@@ -140,6 +140,8 @@ pub(crate) struct Found {
     pub surprises: Vec<surprise::Told>,
     /// Positions whose token was held against its row.
     pub looked: usize,
+    /// The sum of what p gives tokens that do not stand alone there.
+    unlisted: f64,
     /// Positions at which equal tokens stand at the end of a cut.
     pub tied: usize,
     pub noise: Noise,
@@ -165,6 +167,12 @@ impl Found {
     pub(crate) fn texts_shared(&self) -> f64 {
         let some = self.some_texts.as_ref().map_or(0.0, SomeTexts::mixture);
         log_sum([self.sequence.texts.mixture(), some].into_iter()) - 2f64.ln()
+    }
+
+    /// What a departure may move unseen, in total variation of a step: where others are one outcome, no more than p
+    /// gives them.
+    pub(crate) fn hidden(&self) -> f64 {
+        self.unlisted / self.looked.max(1) as f64
     }
 
     /// Tells whether texts may share numbers, and nothing says that they do.
@@ -534,6 +542,7 @@ impl<'a> Asked<'a> {
             found.lossy.1 += part.lossy.1;
             found.surprises.extend(&part.surprises);
             found.looked += part.looked;
+            found.unlisted += part.unlisted;
             found.tied += part.tied;
             for fact in &part.facts {
                 found.sequence.look(fact);
@@ -627,7 +636,7 @@ impl<'a> Asked<'a> {
             positions: span.positions().len(),
             ..Part::default()
         };
-        let mut reader = Reader::new(opened.log, &opened.claimed, opened.rule)?;
+        let mut reader = opened.reader()?;
         let mut before = Pair::default();
         let first = span.positions().start;
         let is_next = |index: usize| {
@@ -734,6 +743,7 @@ impl<'a> Asked<'a> {
             made: Made::default(),
         };
         let here = here.settle();
+        part.unlisted += here.p.unlisted();
         let at = course.at(index);
         self.count(&here, part);
         let mut groups: Vec<Group> = Vec::new();
@@ -925,5 +935,6 @@ struct Part {
     tokens: Vec<usize>,
     drafts: Vec<usize>,
     looked: usize,
+    unlisted: f64,
     tied: usize,
 }

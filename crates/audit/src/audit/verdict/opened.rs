@@ -3,7 +3,7 @@
 use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::play::ratio;
 use crate::audit::evidence::requests::{Place, Requests};
-use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::rows::{Pair, Reader, tops};
 use crate::audit::evidence::steps::{Happened, Steps, follows, records_of};
 use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
@@ -25,6 +25,8 @@ pub(crate) struct Opened<'a> {
     pub steps: Steps,
     pub requests: Requests,
     pub rule: Rule,
+    /// How many listed tokens stand alone: see [`tops`].
+    pub tops: [usize; 2],
     /// Block verification: `reach` at each position.
     reach: Vec<f64>,
     /// The rule that carries: `stands` at each position.
@@ -52,7 +54,8 @@ impl<'a> Opened<'a> {
             )));
         }
         (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
-        Reader::new(log, &claimed, rule)?;
+        let tops = tops(log)?;
+        Reader::new(log, &claimed, rule, tops)?;
         let steps = match steps {
             Some(steps) => steps,
             None => Steps::read(log, rule, &stop_tokens(log, settings))?,
@@ -70,6 +73,7 @@ impl<'a> Opened<'a> {
             steps,
             requests,
             rule,
+            tops,
             reach: Vec::new(),
             stands: Vec::new(),
             places: records.iter().map(|record| record.position).collect(),
@@ -227,6 +231,11 @@ impl<'a> Opened<'a> {
         found.map(|places| pair.listed_once(places))
     }
 
+    /// Reads its rows.
+    pub(crate) fn reader(&self) -> Result<Reader<'_>, AuditError> {
+        Reader::new(self.log, &self.claimed, self.rule, self.tops)
+    }
+
     /// Every row of a span.
     pub(crate) fn rows(
         &self,
@@ -234,7 +243,7 @@ impl<'a> Opened<'a> {
         each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
     ) -> Result<(), AuditError> {
         let chunk = self.log.chunk(span)?;
-        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut reader = self.reader()?;
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
@@ -249,7 +258,7 @@ impl<'a> Opened<'a> {
         rows: usize,
         mut each: impl FnMut(usize, &Pair),
     ) -> Result<(), AuditError> {
-        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut reader = self.reader()?;
         let mut pair = Pair::default();
         for number in 0..rows {
             let index = number * self.log.positions() / rows;
