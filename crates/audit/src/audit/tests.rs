@@ -1,6 +1,7 @@
 //! Simulated engines and the negative control on logs of a few rows.
 
 mod beside;
+mod lists;
 mod masks;
 
 use super::{

@@ -4,7 +4,7 @@ use crate::audit::evidence::steps::records_of;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{EngineRecord, Log};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By place in that order, the position's number in the log; none where the log has them so.
 #[derive(Clone, Debug, Default)]
@@ -19,16 +19,23 @@ impl Order {
         Ok((order, records))
     }
 
-    /// Rows of a prompt and a seed are one text, wherever they stand. Where an index comes twice, they are texts one
-    /// after the other, each of which rises. O(N log N), and no row is read.
+    /// Rows of a prompt are one text, wherever they stand. Where an index comes twice, those of a seed are; and where
+    /// it comes twice in these, they are texts one after the other, each of which rises. O(N log N), and no row is read.
     ///
     /// # Errors
     /// Texts of one prompt in no order: the position, and the cure.
     pub(crate) fn of(records: &[EngineRecord]) -> Result<Self, (usize, String)> {
+        if is_in_order(records) {
+            return Ok(Self::default());
+        }
+        let mut seen = BTreeSet::new();
+        let again = |record: &&EngineRecord| !seen.insert((record.prompt, record.position));
+        let shared: BTreeSet<_> = records.iter().filter(again).map(|one| one.prompt).collect();
         let mut rows = BTreeMap::<_, Vec<usize>>::new();
         for (at, record) in records.iter().enumerate() {
-            let text = (record.prompt, record.seed);
-            rows.entry(text).or_default().push(at);
+            // Of one text a prompt, seeds may be those of rounds.
+            let seed = record.seed.filter(|_| shared.contains(&record.prompt));
+            rows.entry((record.prompt, seed)).or_default().push(at);
         }
         let place = |at: usize| records.get(at).and_then(|record| record.position);
         let rises = |a: &usize, b: &usize| place(*a).is_none() || place(*a) < place(*b);
@@ -95,6 +102,19 @@ impl Order {
     }
 }
 
+/// Tells whether each prompt's rows stand together and rise: as most logs are.
+fn is_in_order(records: &[EngineRecord]) -> bool {
+    let mut prompts = BTreeSet::new();
+    records.chunk_by(|a, b| a.prompt == b.prompt).all(|rows| {
+        let prompt = rows.first().map(|one| one.prompt);
+        let mut pairs = rows.iter().zip(rows.iter().skip(1));
+        let rises = |(a, b): (&EngineRecord, &EngineRecord)| {
+            b.position.is_none() || a.position < b.position
+        };
+        prompts.insert(prompt) && pairs.all(rises)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +158,20 @@ mod tests {
             at == 1 && words.contains("prompt_id of its own"),
             "{at} {words}"
         );
+        // Of two texts of a prompt seeds tell which is which; of one they are those of its rounds.
+        let seeded = |rows: &[(i64, i64)]| {
+            let record = |(position, seed): &(i64, i64)| EngineRecord {
+                prompt: Some(0),
+                position: Some(*position),
+                seed: Some(*seed),
+                ..EngineRecord::default()
+            };
+            let records: Vec<EngineRecord> = rows.iter().map(record).collect();
+            let all = (0..rows.len()).collect();
+            Order::of(&records).unwrap().sorted::<usize>(all)
+        };
+        assert_eq!(seeded(&[(0, 5), (0, 6), (1, 5), (1, 6)]), [0, 2, 1, 3]);
+        assert_eq!(seeded(&[(0, 5), (1, 6), (2, 5), (3, 6)]), [0, 1, 2, 3]);
         // Without places the rows of a prompt are a text.
         let bare = [0, 1, 0].map(|prompt| EngineRecord {
             prompt: Some(prompt),

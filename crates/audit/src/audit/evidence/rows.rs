@@ -5,7 +5,7 @@ use crate::audit::evidence::order::Order;
 use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
-use specgap_log::log::{Log, Row, RowKind};
+use specgap_log::log::{Log, Row, RowKind, UnlistedTokens};
 use specgap_number::distribution::Softmax;
 use specgap_sampling::{Cut, Cuts, Lists, probabilities};
 use std::collections::BTreeMap;
@@ -69,6 +69,51 @@ impl Pair {
         (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
     }
 
+    /// The token of a place, where one stands alone.
+    pub(crate) fn token(&self, place: usize) -> Option<u32> {
+        if !self.rest {
+            return u32::try_from(place).ok();
+        }
+        let mut places = self.places.iter();
+        places.find(|(_, own)| **own == place).map(|(id, _)| *id)
+    }
+
+    /// Lets those listed tokens alone stand alone that are the `tops` likeliest of p, or of q, and adds the others to
+    /// the last entry: what is listed because it was drafted, or came out, would tell what was. Equals of the last
+    /// stand alone too.
+    pub(crate) fn gather(&mut self, ids: impl Iterator<Item = u32>, tops: [usize; 2]) {
+        let end = |row: &[f64], top: usize| {
+            let mut listed = row
+                .split_last()
+                .map_or(Vec::new(), |(_, listed)| listed.to_vec());
+            listed.sort_unstable_by(|a, b| b.total_cmp(a));
+            match (top.checked_sub(1), listed.len() > top) {
+                (None, _) => f64::INFINITY,
+                (_, false) => 0.0,
+                (Some(last), true) => get(&listed, last),
+            }
+        };
+        let ends = [end(&self.p, tops[0]), end(&self.q, tops[1])];
+        self.places.clear();
+        let mut others = [0.0; 2];
+        let mut kept: Vec<[f64; 2]> = Vec::new();
+        for ((id, p), q) in ids.zip(&self.p).zip(&self.q) {
+            if *p >= ends[0] || *q >= ends[1] {
+                self.places.insert(id, kept.len());
+                kept.push([*p, *q]);
+            } else {
+                others = [others[0] + p, others[1] + q];
+            }
+        }
+        for (model, row) in [&mut self.p, &mut self.q].into_iter().enumerate() {
+            let mass = row.last().copied().unwrap_or(0.0);
+            row.clear();
+            row.extend(kept.iter().map(|both| both[model]));
+            row.push(mass + others[model]);
+        }
+        self.rest = true;
+    }
+
     /// Tells whether a place stands for tokens that are not listed.
     pub(crate) fn is_rest(&self, place: usize) -> bool {
         self.position().is_rest(place)
@@ -119,11 +164,34 @@ impl Pair {
     }
 }
 
+/// How many listed tokens of p and of q are the likeliest whatever came out, as the log says it. Where it says
+/// nothing, half of the shortest list is: of one list for both models half is of either.
+pub(crate) fn tops(log: &Log) -> Result<[usize; 2], AuditError> {
+    let said = log.metadata();
+    if !log.is_top_heavy() || said.unlisted == Some(UnlistedTokens::NeverDrawn) {
+        return Ok([usize::MAX; 2]);
+    }
+    let own = log.has_own_lists().then_some([usize::MAX; 2]);
+    if let Some(tops) = said.tops().or(own) {
+        return Ok(tops);
+    }
+    let (mut row, mut least) = (Row::default(), usize::MAX);
+    for span in log.spans(64) {
+        let chunk = log.chunk(&span)?;
+        for index in chunk.positions() {
+            chunk.read(index, &mut row)?;
+            least = least.min(row.token_ids.len());
+        }
+    }
+    Ok([least / 2; 2])
+}
+
 /// Reads rows at the claimed settings.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     log: &'a Log,
     claimed: &'a Claimed,
+    tops: [usize; 2],
     rest: Option<usize>,
     /// A text alone is audited by the target's rows, whatever they list.
     text: Option<Option<Lists>>,
@@ -134,7 +202,13 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
+    /// `tops` are those of [`tops`].
+    pub(crate) fn new(
+        log: &'a Log,
+        claimed: &'a Claimed,
+        rule: Rule,
+        tops: [usize; 2],
+    ) -> Result<Self, AuditError> {
         if log.has_masks() && log.is_top_heavy() {
             return Err(AuditError::Log(format!(
                 "{}: rows list some tokens only, and how much of the others' mass allowed leaves is \
@@ -145,6 +219,7 @@ impl<'a> Reader<'a> {
         let mut reader = Self {
             log,
             claimed,
+            tops,
             rest: None,
             text: None,
             order: None,
@@ -235,7 +310,6 @@ impl<'a> Reader<'a> {
         pair.places.clear();
         pair.rest = !row.token_ids.is_empty();
         if pair.rest {
-            pair.places.extend(row.token_ids.iter().copied().zip(0..));
             for (out, rest) in [(&mut pair.p, &row.target_rest), (&mut pair.q, draft_rest)] {
                 let Some(mass) = self.rest.and_then(|column| rest.get(column)).copied() else {
                     return Err(refused_at(
@@ -249,6 +323,12 @@ impl<'a> Reader<'a> {
                 out.iter_mut().for_each(|x| *x *= 1.0 - mass);
                 out.push(mass);
             }
+            let [target, draft] = self.tops;
+            let tops = match row.token_ids.len() >= self.log.vocabulary() {
+                true => [usize::MAX; 2],
+                false => [target, if row.lacks_draft { target } else { draft }],
+            };
+            pair.gather(row.token_ids.iter().copied(), tops);
         }
         self.log.allowed(index, &mut pair.allowed)?;
         (pair
@@ -257,12 +337,11 @@ impl<'a> Reader<'a> {
         .map_err(|message| refused_at(self.log, index, message))
     }
 
-    /// The target's list, and all other tokens as one. What is listed because it came out would
-    /// tell what came out: only tokens that are listed as the likeliest stand alone.
+    /// The target's list, and all other tokens as one.
     fn listed(&self, lists: Option<&Lists>, pair: &mut Pair) -> Result<(), String> {
-        let (row, metadata) = (&self.row, self.log.metadata());
+        let row = &self.row;
         let rule = Softmax {
-            temperature: self.claimed.temperature / metadata.applied(),
+            temperature: self.claimed.temperature / self.log.metadata().applied(),
         };
         let (entries, kind) = (&row.target, row.target_kind);
         let mut shares = Vec::new();
@@ -283,26 +362,16 @@ impl<'a> Reader<'a> {
                 target.middle()
             }
         };
-        let own = shares.iter().filter(|share| !share.is_nan());
-        let mut sorted: Vec<f64> = own.copied().collect();
-        sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-        // A tie with what may be listed for another reason is no place of its own.
-        let top = metadata.tops().map_or(sorted.len(), |[top, _]| top);
-        let beyond = sorted.get(top).copied().unwrap_or(-1.0);
-        pair.places.clear();
+        let own = row.token_ids.iter().zip(&shares);
+        let own = own.filter(|(_, share)| !share.is_nan());
         pair.p.clear();
-        let mut others = mass;
-        for (id, share) in row.token_ids.iter().zip(&shares) {
-            if *share > beyond {
-                pair.places.insert(*id, pair.p.len());
-                pair.p.push(share * (1.0 - mass));
-            } else if !share.is_nan() {
-                others += share * (1.0 - mass);
-            }
-        }
-        pair.p.push(others);
+        pair.p
+            .extend(own.clone().map(|(_, share)| share * (1.0 - mass)));
+        let all = pair.p.len() >= self.log.vocabulary();
+        pair.p.push(mass);
         pair.q.clone_from(&pair.p);
-        pair.rest = true;
+        let top = if all { usize::MAX } else { self.tops[0] };
+        pair.gather(own.map(|(id, _)| *id), [top; 2]);
         Ok(())
     }
 }
@@ -441,7 +510,7 @@ mod tests {
     /// The first position at these settings.
     fn read(log: &Log, claimed: &Claimed) -> Result<Pair, String> {
         let words = |error: AuditError| error.to_string();
-        let mut reader = Reader::new(log, claimed, Rule::TOKEN).map_err(words)?;
+        let mut reader = Reader::new(log, claimed, Rule::TOKEN, [2; 2]).map_err(words)?;
         let mut pair = Pair::default();
         let chunk = log.chunk(&log.spans_of(0..1, 1)[0]).unwrap();
         reader.read(&chunk, 0, &mut pair).map_err(words)?;

@@ -256,6 +256,11 @@ impl Pairs {
         *self.before.entry(before).or_default() += 1.0;
     }
 
+    /// Tells whether no pair was looked at.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_empty()
+    }
+
     /// ln of the mean of what is staked.
     pub(crate) fn log(&self) -> f64 {
         log_sum(self.logs.into_iter()) - (NEVER.len() as f64).ln()

@@ -676,8 +676,10 @@ impl<'a> Weighed<'a> {
         })
     }
 
-    /// Lists by cause what would have been found and what would not; and the tokens that would do.
+    /// Lists by cause what would have been found and what would not; and the tokens that would do, if any number
+    /// does. Of a departure all but what is [`Found::hidden`] shows.
     pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
+        let exclude = exclude - self.found.hidden();
         let have = (self.found.looked as f64 * self.found.alone).floor() as u64;
         let all = self.suspects();
         let all = all.filter_map(|(suspect, won)| self.reach(suspect, won, have));
@@ -696,6 +698,9 @@ impl<'a> Weighed<'a> {
             let by_size = |a: &&Excluded, b: &&Excluded| a.tv.total_cmp(&b.tv);
             listed.extend(own(true).min_by(by_size).cloned());
             listed.extend(own(false).max_by(by_size).cloned());
+        }
+        if exclude <= 0.0 {
+            return (listed, None);
         }
         let open = all.iter().filter(|one| one.tv >= exclude && !one.found);
         let wanted = open.map(|one| one.tokens.unwrap_or(0)).max();
@@ -727,6 +732,9 @@ impl<'a> Weighed<'a> {
     /// The share of what should come from which on unknown pairs of tokens that are never drawn would have shown:
     /// likewise, of as many pairs as their entropy says.
     pub(crate) fn pairs_excluded(&self) -> f64 {
+        if self.found.sequence.pairs.is_empty() {
+            return 1.0;
+        }
         let pairs = (self.entropy() + self.found.sequence.pairs.entropy()).exp();
         let tokens = (self.looked() * self.found.alone).max(1.0);
         let needed = 0.5 * pairs * tokens.ln() + self.needed();
@@ -937,6 +945,19 @@ pub(crate) fn open(
             "{}% of this log was looked at ({} of {all} positions): record the drafts, the outputs and the rows of the others",
             short((100.0 * share(found.looked)).floor()),
             found.looked,
+        ));
+    }
+    let hidden = found.hidden();
+    if hidden >= settings.exclude {
+        let least = (100.0 * (hidden + 0.05)).ceil() / 100.0;
+        let or = match hidden < 0.5 {
+            true => format!(", or say --exclude {}", short(least)),
+            false => String::new(),
+        };
+        open.push(format!(
+            "tokens that the log does not promise to be the likeliest (top) have {}% of p, and nothing shows how they are \
+             drawn: log full rows, or longer lists{or}",
+            short((1000.0 * hidden).round() / 10.0),
         ));
     }
     let z = surprise.and_then(|one| one.z);

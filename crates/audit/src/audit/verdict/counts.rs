@@ -187,7 +187,9 @@ fn texts_of(log: &Log, settings: &Settings) -> Result<Vec<Text>, AuditError> {
     let stop = stop_tokens(log, settings);
     let steps = Steps::from_records(&records, Rule::TEXT, false, &stop)
         .map_err(|(index, message)| refused_at(log, order.at(index), message))?;
-    let opened = Opened::new(log, settings, rule, Some(steps))?;
+    let mut opened = Opened::new(log, settings, rule, Some(steps))?;
+    // Given a text, what its own tokens have of p and q is known, why ever they are listed.
+    opened.tops = [usize::MAX; 2];
     let most = match rule == Rule::BLOCK {
         true => f64::INFINITY,
         false => 1.0,

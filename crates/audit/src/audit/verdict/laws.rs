@@ -140,6 +140,8 @@ pub(crate) struct Found {
     pub surprises: Vec<surprise::Told>,
     /// Positions whose token was held against its row.
     pub looked: usize,
+    /// The sum of what p gives tokens that do not stand alone there.
+    unlisted: f64,
     /// Positions at which equal tokens stand at the end of a cut.
     pub tied: usize,
     pub noise: Noise,
@@ -165,6 +167,12 @@ impl Found {
     pub(crate) fn texts_shared(&self) -> f64 {
         let some = self.some_texts.as_ref().map_or(0.0, SomeTexts::mixture);
         log_sum([self.sequence.texts.mixture(), some].into_iter()) - 2f64.ln()
+    }
+
+    /// What a departure may move unseen, in total variation of a step: where others are one outcome, no more than p
+    /// gives them.
+    pub(crate) fn hidden(&self) -> f64 {
+        self.unlisted / self.looked.max(1) as f64
     }
 
     /// Tells whether texts may share numbers, and nothing says that they do.
@@ -415,9 +423,32 @@ struct Earlier {
     first: Vec<(usize, usize)>,
 }
 
-/// Returns what is drawn, with its law: cells of its number, and whether it came before.
-fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: &Earlier) -> Option<Number> {
+/// The cells of an outcome by id, and by falling mass, with what is not listed at the end of either.
+fn cells(law: &[f64], outcome: usize, rest: bool) -> [[f64; 2]; 2] {
+    let listed = law.get(..law.len() - usize::from(rest)).unwrap_or(law);
+    let by_id = by_id(law, outcome);
+    let is_listed = outcome < listed.len();
+    [
+        by_id,
+        if is_listed {
+            by_mass(listed, outcome)
+        } else {
+            by_id
+        },
+    ]
+}
+
+/// Returns what is drawn, with its law: cells of its number, and whether it came before. `rest` says that the last
+/// outcome is all that is not listed. It is looked at like any other: bets on an outcome have the mean 1 over all of
+/// them, and more over those that are listed.
+fn number(
+    drawn: Drawn,
+    (law, rest): (&[f64], bool),
+    outcome: usize,
+    earlier: &Earlier,
+) -> Option<Number> {
     let own = get(law, outcome);
+    let [by_id, by_mass] = cells(law, outcome, rest);
     // What is hardly drawn tells little.
     let first = earlier.first.iter();
     let first = first.map(|&(text, place)| (text, place == outcome, get(law, place)));
@@ -425,10 +456,7 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: &Earlier) -> Optio
     (own > 0.0).then(|| Number {
         drawn,
         nth: 0,
-        cells: [
-            Some(by_id(law, outcome)),
-            (drawn != Drawn::Coin).then(|| by_mass(law, outcome)),
-        ],
+        cells: [Some(by_id), (drawn != Drawn::Coin).then_some(by_mass)],
         again: earlier.places.each_ref().map(|places| {
             let mass = places.iter().map(|&place| get(law, place)).sum();
             (!places.is_empty()).then(|| (places.contains(&outcome), mass))
@@ -514,6 +542,7 @@ impl<'a> Asked<'a> {
             found.lossy.1 += part.lossy.1;
             found.surprises.extend(&part.surprises);
             found.looked += part.looked;
+            found.unlisted += part.unlisted;
             found.tied += part.tied;
             for fact in &part.facts {
                 found.sequence.look(fact);
@@ -714,6 +743,7 @@ impl<'a> Asked<'a> {
             made: Made::default(),
         };
         let here = here.settle();
+        part.unlisted += here.p.unlisted();
         let at = course.at(index);
         self.count(&here, part);
         let mut groups: Vec<Group> = Vec::new();
@@ -825,21 +855,21 @@ impl<'a> Asked<'a> {
         };
         let [of_drafts, of_tokens] = course.earlier(index, happened, pair);
         let none = Earlier::default();
-        let rule = self.opened.rule;
+        let (rule, rest) = (self.opened.rule, pair.rest);
         for (drawn, nth, law, outcome) in here.drawn() {
             let earlier = if nth == 0 && drawn == Drawn::Draft {
                 &of_drafts
             } else {
                 &none
             };
-            let number = number(drawn, law, outcome, earlier);
+            let number = number(drawn, (law, rest && drawn != Drawn::Coin), outcome, earlier);
             fact.numbers
                 .extend(number.map(|number| Number { nth, ..number }));
         }
         if here.siblings || rule.drafts() == Drafts::Any {
-            if rule.drafts() == Drafts::Any && !here.p.is_rest(y) {
+            if rule.drafts() == Drafts::Any {
                 fact.numbers
-                    .extend(number(Drawn::Token, &pair.p, y, &of_tokens));
+                    .extend(number(Drawn::Token, (&pair.p, rest), y, &of_tokens));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
                 fact.acceptance = here.acceptance();
@@ -853,9 +883,9 @@ impl<'a> Asked<'a> {
         let Some(&draft) = here.drafts.first() else {
             let law = here.law_alone();
             fact.numbers
-                .extend(number(Drawn::Token, &law, y, &of_tokens));
+                .extend(number(Drawn::Token, (&law, rest), y, &of_tokens));
             if rule != Rule::CARRIED && fact.depth > 0 && get(&pair.p, y) > 0.0 {
-                fact.bonus = Some([by_id(&pair.p, y), by_mass(&pair.p, y)]);
+                fact.bonus = Some(cells(&pair.p, y, rest));
             }
             return fact;
         };
@@ -868,20 +898,21 @@ impl<'a> Asked<'a> {
             fact.claimed += log(get(&law, draft));
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
             fact.numbers
-                .extend(number(Drawn::Draft, &law, draft, &of_drafts));
+                .extend(number(Drawn::Draft, (&law, rest), draft, &of_drafts));
         }
         if let Some([_, _, keep, _]) = fact.acceptance {
             let (law, kept) = ([keep, 1.0 - keep], usize::from(!here.kept));
             fact.claimed += log(law[kept]);
-            let coin = number(Drawn::Coin, &law, kept, &none);
+            let coin = number(Drawn::Coin, (&law, false), kept, &none);
             fact.numbers
                 .extend(coin.filter(|_| keep > 0.0 && keep < 1.0));
         }
-        if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
+        if !here.kept && fact.acceptance.is_some() && here.knows_correction() {
             let law = here.law_of_corrections();
+            let rest = law.len() > here.listed();
             fact.claimed += log(get(&law, y));
             fact.numbers
-                .extend(number(Drawn::Token, &law, y, &of_tokens));
+                .extend(number(Drawn::Token, (&law, rest), y, &of_tokens));
         }
         if self.noises {
             let log = |ratio: f64| ratio.max(1e-12).ln();
@@ -904,5 +935,6 @@ struct Part {
     tokens: Vec<usize>,
     drafts: Vec<usize>,
     looked: usize,
+    unlisted: f64,
     tied: usize,
 }

@@ -49,7 +49,7 @@ pub(crate) fn notes(opened: &Opened<'_>) -> Vec<String> {
             }
             false => {
                 "draft and output laws are tested with all others as one token, acceptance where \
-                 the draft is listed, corrections given that they are listed; each of these laws is \
+                 the draft is listed, corrections where their law is known; each of these laws is \
                  known exactly"
             }
         };

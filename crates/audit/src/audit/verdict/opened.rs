@@ -4,7 +4,7 @@ use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::order::Order;
 use crate::audit::evidence::play::ratio;
 use crate::audit::evidence::requests::{Place, Requests};
-use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::rows::{Pair, Reader, tops};
 use crate::audit::evidence::steps::{Happened, Steps, follows};
 use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
@@ -28,6 +28,8 @@ pub(crate) struct Opened<'a> {
     pub rule: Rule,
     /// All that is said of positions is in this order.
     pub order: Order,
+    /// How many listed tokens stand alone: see [`tops`].
+    pub tops: [usize; 2],
     /// Block verification: `reach` at each position.
     reach: Vec<f64>,
     /// The rule that carries: `stands` at each position.
@@ -55,7 +57,8 @@ impl<'a> Opened<'a> {
             )));
         }
         (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
-        Reader::new(log, &claimed, rule)?;
+        let tops = tops(log)?;
+        Reader::new(log, &claimed, rule, tops)?;
         let (order, records) = Order::records(log, rule)?;
         let steps = match steps {
             Some(steps) => steps,
@@ -74,6 +77,7 @@ impl<'a> Opened<'a> {
             requests,
             rule,
             order,
+            tops,
             reach: Vec::new(),
             stands: Vec::new(),
             places: records.iter().map(|record| record.position).collect(),
@@ -233,7 +237,7 @@ impl<'a> Opened<'a> {
 
     /// Reads rows in order.
     pub(crate) fn reader(&self) -> Result<Reader<'_>, AuditError> {
-        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule, self.tops)?;
         reader.order = (!self.order.is_own()).then_some(&self.order);
         Ok(reader)
     }

@@ -3,7 +3,7 @@
 use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::order::Order;
 use crate::audit::evidence::play::Player;
-use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::rows::{Pair, Reader, tops};
 use crate::audit::evidence::steps::{Check, Step, Steps, follows};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
@@ -135,7 +135,7 @@ impl Simulator {
         let order = Order::of(&log.engine_records()?);
         let order = order.map_err(|(index, words)| refused_at(log, index, words))?;
         let labels = order.sorted(log.labels()?);
-        let mut reader = Reader::new(log, &claimed, self.settings.rule)?;
+        let mut reader = Reader::new(log, &claimed, self.settings.rule, tops(log)?)?;
         reader.order = Some(&order);
         let mut pair = Pair::default();
         let mut records: Vec<EngineRecord> = Vec::with_capacity(log.positions());
@@ -234,7 +234,7 @@ fn id_of(row: &specgap_log::log::Row, pair: &Pair, place: usize, vocabulary: usi
         let free = (0u32..).take(vocabulary).find(|id| !listed.contains(id));
         return i64::from(free.unwrap_or(0));
     }
-    i64::from(row.token_at(place))
+    pair.token(place).map_or(0, i64::from)
 }
 
 /// A change to a log's rounds.
@@ -429,20 +429,22 @@ mod tests {
     fn what_is_not_listed_is_put_out_as_the_first_such_token() {
         let mut pair = Pair::made([0.25; 4], [0.25; 4], [0.25; 4], 0.25, true);
         let mut row = specgap_log::log::Row::default();
-        let ids = |row: &specgap_log::log::Row, pair: &Pair, vocabulary: usize| {
-            [0, 1, 2, 3].map(|place| id_of(row, pair, place, vocabulary))
+        let mut ids = |row: &specgap_log::log::Row, vocabulary: usize| {
+            pair.gather(row.token_ids.iter().copied(), [usize::MAX; 2]);
+            [0, 1, 2, 3].map(|place| id_of(row, &pair, place, vocabulary))
         };
         row.token_ids.extend([4, 0, 1]);
-        assert_eq!(ids(&row, &pair, 9), [4, 0, 1, 2]);
+        assert_eq!(ids(&row, 9), [4, 0, 1, 2]);
         row.token_ids = vec![4, 3, 1];
-        assert_eq!(ids(&row, &pair, 9), [4, 3, 1, 0]);
+        assert_eq!(ids(&row, 9), [4, 3, 1, 0]);
         row.token_ids = vec![2, 0, 1];
-        assert_eq!(ids(&row, &pair, 4), [2, 0, 1, 3]);
+        assert_eq!(ids(&row, 4), [2, 0, 1, 3]);
         // All are listed: what has no place cannot come out, and has some id.
-        assert_eq!(ids(&row, &pair, 3), [2, 0, 1, 0]);
+        assert_eq!(ids(&row, 3), [2, 0, 1, 0]);
         row.token_ids.clear();
         pair.rest = false;
-        assert_eq!(ids(&row, &pair, 4), [0, 1, 2, 3]);
+        let all = [0, 1, 2, 3].map(|place| id_of(&row, &pair, place, 4));
+        assert_eq!(all, [0, 1, 2, 3]);
     }
 
     fn record(prompt: i64, position: i64, accepted: i64) -> EngineRecord {

@@ -81,6 +81,10 @@ impl<'a> Here<'a> {
         let Some(x) = self.draft().filter(|_| self.reach >= 1.0) else {
             return told;
         };
+        if self.q.largest() < self.q.unlisted() {
+            // A token that is not listed may be the likeliest.
+            return told;
+        }
         let least = self.q.largest() * (-6.0 * self.noise.spread()).exp();
         let is_near = |place: usize| self.q.at(place) >= least && !self.q.is_rest(place);
         if law == Law::Likeliest {

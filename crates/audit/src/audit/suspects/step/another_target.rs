@@ -50,7 +50,7 @@ impl<'a> Here<'a> {
                 // In the middle of a block nothing is checked: what is left of p is not asked.
                 self.accept(&mut told, self.keep_of(row.at(x), offered, 0.0));
             }
-            if corrects && !self.p.is_rest(self.output) {
+            if corrects && self.knows_correction() {
                 told.rule[2] = prepared.corrected(self);
             }
         }

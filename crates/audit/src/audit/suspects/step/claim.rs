@@ -59,7 +59,8 @@ impl<'a> Here<'a> {
         if self.draft().is_some() && !self.outside {
             self.known.corrections = self.row(|place| self.correction_at(place));
         }
-        if self.siblings && !self.drafts.is_empty() && !self.outside {
+        let is_known = !self.drafts.iter().any(|x| self.p.is_rest(*x));
+        if self.siblings && !self.drafts.is_empty() && !self.outside && is_known {
             self.known.several = Some(self.several(&Engine::HONEST, [None; 2]));
         }
         self
@@ -93,6 +94,20 @@ impl<'a> Here<'a> {
         if spent > 0.0 { left / spent } else { 1.0 }
     }
 
+    /// Counts the places that the law of corrections is known at: p without the draft at all of them, and (p - q)+ at
+    /// listed ones, as a law given that what comes out is one of these.
+    pub(super) fn corrected_places(&self) -> usize {
+        match self.compares() {
+            true => self.listed(),
+            false => self.p.row.len(),
+        }
+    }
+
+    /// Tells whether what came out is one of them.
+    pub(crate) fn knows_correction(&self) -> bool {
+        !(self.compares() && self.p.is_rest(self.output))
+    }
+
     /// The claimed law of a correction.
     pub(super) fn correction(&self, place: usize) -> f64 {
         let known = self.known.corrections.get(place).copied();
@@ -123,7 +138,7 @@ impl<'a> Here<'a> {
     pub(super) fn on_correction(&self, law: impl Fn(usize) -> f64) -> Factor {
         let mut price = 0.0;
         if self.noise.sigma > 0.0 {
-            let size = self.p.row.len() - usize::from(self.p.rest);
+            let size = self.corrected_places();
             let moved = total(size, |place| (law(place) - self.correction(place)).max(0.0));
             price = 2.0 * moved * self.apart();
             if self.known.left > 0.0 {

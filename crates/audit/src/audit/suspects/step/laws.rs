@@ -65,10 +65,10 @@ impl<'a> Here<'a> {
         Some(law)
     }
 
-    /// The law of what replaces the draft, given that it is listed.
+    /// The law of what replaces the draft, at the places where it is known.
     pub(crate) fn law_of_corrections(&self) -> Vec<f64> {
-        let size = self.p.row.len() - usize::from(self.p.rest);
-        (0..size).map(|place| self.correction(place)).collect()
+        let all = 0..self.corrected_places();
+        all.map(|place| self.correction(place)).collect()
     }
 
     /// Finds where what replaced the draft lies by falling p: as claimed, as p without the draft,

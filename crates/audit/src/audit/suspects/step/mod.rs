@@ -213,7 +213,7 @@ impl<'a> Here<'a> {
     }
 
     /// Counts the listed tokens.
-    fn listed(&self) -> usize {
+    pub(crate) fn listed(&self) -> usize {
         self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
     }
 }

@@ -68,7 +68,7 @@ impl<'a> Here<'a> {
             let is_kept = self.kept && self.drafts.first() == Some(&self.output);
             all.push((Drawn::Coin, 0, &claim.first, usize::from(!is_kept)));
         }
-        if !self.kept && !self.p.is_rest(self.output) {
+        if !self.kept && self.knows_correction() {
             all.push((Drawn::Token, 0, &claim.correction, self.output));
         }
         all
@@ -149,7 +149,7 @@ impl<'a> Here<'a> {
         if let Some(place) = claim.place {
             told.rule[1] = factor([&other.law, &claim.law], place, 1e-12);
         }
-        if !self.kept && !self.p.is_rest(self.output) {
+        if !self.kept && self.knows_correction() {
             told.rule[2] = factor([&other.correction, &claim.correction], self.output, 0.0);
         }
         told

@@ -39,6 +39,8 @@ struct Case {
     kept: bool,
     output: usize,
     outside: bool,
+    /// The last place of both rows is all that is not listed.
+    rest: bool,
 }
 
 impl Case {
@@ -51,6 +53,7 @@ impl Case {
             kept: false,
             output,
             outside,
+            rest: false,
         }
     }
 
@@ -79,8 +82,8 @@ fn here<'a>(
             sigma,
             stated: true,
         },
-        p: View::new(p, false),
-        q: View::new(q, false),
+        p: View::new(p, case.rest),
+        q: View::new(q, case.rest),
         whole: p,
         least: 0.02,
         logits: &[],
@@ -104,11 +107,14 @@ fn here<'a>(
 /// Tells what each suspect says of a step, in their order.
 fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(usize, Told)) {
     let (claimed, past) = (Claimed::at(1.0), past());
-    let here = Here {
-        logits: &LOGITS,
-        before: Some([&BEFORE[0], &BEFORE[1]]),
-        came: [Some([&CAME[0], &CAME[1]]); 2],
-        ..here(case, noise, [&P, &Q], &claimed, &past)
+    let here = match case.rest {
+        true => here(case, noise, [&LISTED[0], &LISTED[1]], &claimed, &past),
+        false => Here {
+            logits: &LOGITS,
+            before: Some([&BEFORE[0], &BEFORE[1]]),
+            came: [Some([&CAME[0], &CAME[1]]); 2],
+            ..here(case, noise, [&P, &Q], &claimed, &past)
+        },
     };
     let here = here.settle();
     let families = Families::of(case.rule, 0, 0, false);
@@ -125,14 +131,18 @@ fn of_rule(told: &Told) -> f64 {
 
 /// All that can happen at a step with one draft, with its chance under the claim.
 fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
-    let mut at = Position::new(&P, &Q);
+    outcomes_of(rule, [reach, stands], [&P, &Q])
+}
+
+fn outcomes_of(rule: Rule, [reach, stands]: [f64; 2], [p, q]: [&[f64]; 2]) -> Vec<(Case, f64)> {
+    let mut at = Position::new(p, q);
     at.reach = reach;
     at.stands = stands;
     let laws = Laws::new(rule, &Engine::HONEST, &at);
-    let likeliest = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+    let likeliest = (0..q.len()).map(|place| f64::from(u8::from(place == 2)));
     let drawn = match rule.drafts() {
-        Drafts::Any => Q.to_vec(),
-        Drafts::Likeliest => likeliest.to_vec(),
+        Drafts::Any => q.to_vec(),
+        Drafts::Likeliest => likeliest.collect(),
         _ => laws.draft.clone().unwrap(),
     };
     let mut all = Vec::new();
@@ -204,6 +214,42 @@ fn no_suspect_wins_on_average() {
         }
         let moved = sums.iter().filter(|sum| sum[0] > 0.2).count();
         assert!(moved > size / 2, "{rule}");
+    }
+}
+
+/// Rows of which two tokens are not listed; and what is known of them.
+const WHOLE: [[f64; 7]; 2] = [
+    [0.3, 0.2, 0.2, 0.1, 0.05, 0.1, 0.05],
+    [0.1, 0.05, 0.4, 0.25, 0.1, 0.02, 0.08],
+];
+const LISTED: [[f64; 6]; 2] = [
+    [0.3, 0.2, 0.2, 0.1, 0.05, 0.15],
+    [0.1, 0.05, 0.4, 0.25, 0.1, 0.1],
+];
+
+/// The same on lists, with and without noise: of what comes out, and of what is done with drafts.
+#[test]
+fn no_suspect_wins_on_lists() {
+    for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH] {
+        let families = Families::of(rule, 0, 0, false);
+        let mut sums = vec![[[0.0f64; 2]; 2]; families.suspects.len()];
+        for (mut case, mass) in outcomes_of(rule, [1.0; 2], [&WHOLE[0], &WHOLE[1]]) {
+            case.rest = true;
+            case.output = case.output.min(5);
+            case.drafts[0] = case.drafts[0].min(5);
+            for (slot, noise) in [0.0, 0.1].into_iter().enumerate() {
+                told(&case, noise, &mut |place, told| {
+                    let own = told.rule.iter().map(|one| one.ratio / (1.0 + one.price));
+                    sums[place][slot][0] += mass * own.product::<f64>();
+                    sums[place][slot][1] += mass * told.output.ratio / (1.0 + told.output.price);
+                });
+            }
+        }
+        for (suspect, sum) in families.suspects.iter().zip(&sums) {
+            for one in sum.iter().flatten() {
+                assert!(*one <= 1.0 + 1e-9, "{rule} {:?}: {one}", suspect.law);
+            }
+        }
     }
 }
 
