@@ -11,6 +11,7 @@ use crate::audit::verdict::laws::Found;
 use crate::audit::verdict::opened::Opened;
 use crate::audit::verdict::simulate::{BugName, Simulator, tampered_rounds};
 use specgap_log::log::Log;
+use std::collections::BTreeSet;
 
 /// Rows that the negative control looks at for tokens that may not come.
 const CONTROL_ROWS: usize = 400;
@@ -49,7 +50,8 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
         ..Simulator::new(settings.clone())
     };
     let records = opened.order.sorted(simulator.log(log)?.records);
-    let steps = Steps::from_records(&records, rule, true, &stop_tokens(log, settings));
+    // A simulated engine answers whatever it put out before, a token that ends texts too.
+    let steps = Steps::from_records(&records, rule, true, &BTreeSet::new());
     let positions = log.positions();
     let mut result = Tampering {
         name: bug.name.to_owned(),
