@@ -339,10 +339,8 @@ impl<'a> Course<'a> {
             if let Some(two) = tail.next() {
                 twice.extend(places(Some(two)));
             }
-            for banned in [again, twice] {
-                banned.sort_unstable();
-                banned.dedup();
-            }
+            // A token that does not stand alone is no ban of all that do not.
+            past.banned = past.banned.map(|places| pair.listed_once(places));
         }
         let otherwise = all.iter().filter_map(|(token, count)| {
             let left = count - kept.get(token).copied().unwrap_or(0);
