@@ -78,6 +78,12 @@ impl Pair {
         places.find(|(_, own)| **own == place).map(|(id, _)| *id)
     }
 
+    /// The tokens of a list that stand alone, with their p.
+    pub(crate) fn alone(&self) -> impl Iterator<Item = (usize, f64)> {
+        let places = self.places.iter();
+        places.map(|(id, place)| (*id as usize, get(&self.p, *place)))
+    }
+
     /// Lets those listed tokens alone stand alone that are the `tops` likeliest of p, or of q, and adds the others to
     /// the last entry: what is listed because it was drafted, or came out, would tell what was. Equals of the last
     /// stand alone too.

@@ -63,8 +63,8 @@ fn lists(
     (tensors, said)
 }
 
-/// Texts that are drawn at a power of p from lists of so many tokens, and of the text's own.
-fn text(listed: usize, top: &str, power: f64) -> Log {
+/// Texts that are drawn at a power of p, but for one token, from lists of so many tokens, and of the text's own.
+fn text(listed: usize, top: &str, power: f64, banned: Option<usize>) -> Log {
     let (texts, length) = (60, 60);
     let mut random = ChaCha8Rng::seed_from_u64(3);
     let contexts = logits(TOKENS, TOKENS, 1.5, &mut random);
@@ -73,7 +73,9 @@ fn text(listed: usize, top: &str, power: f64) -> Log {
         let mut token = random.random_range(0..TOKENS);
         for _ in 0..length {
             rows.push(softmax(&contexts[token], 1.0));
-            token = draw(&softmax(&contexts[token], 1.0 / power), random.random());
+            let mut law = softmax(&contexts[token], 1.0 / power);
+            banned.into_iter().for_each(|banned| law[banned] = 0.0);
+            token = draw(&law, random.random());
             named.push(vec![token]);
         }
     }
@@ -105,7 +107,7 @@ fn a_text_is_audited_for_what_its_lists_tell() {
         (6, "", 1.0, Conclusion::Undecided),
         (6, "", 1.25, Conclusion::Lossy),
     ] {
-        let log = text(listed, top, power);
+        let log = text(listed, top, power, None);
         let report = audited(&log, &fresh);
         let case = (listed, top, power, &report.cause);
         assert_eq!(report.conclusion, expected, "{case:?}");
@@ -128,6 +130,22 @@ fn a_text_is_audited_for_what_its_lists_tell() {
             );
         }
     }
+}
+
+#[test]
+fn a_token_that_never_comes_is_missed_in_lists() {
+    let log = text(12, r#", "top": 12"#, 1.0, Some(7));
+    let report = audited(&log, &settings(Rule::TEXT, Some(Seeds::Fresh)));
+    let cause = report
+        .cause
+        .as_ref()
+        .map(|cause| (cause.name.as_str(), cause.fit["token"].as_u64()));
+    assert_eq!(
+        cause,
+        Some(("token-banned", Some(7))),
+        "{:?}",
+        report.suspects
+    );
 }
 
 /// Lists of the likeliest tokens of both models, and of what was drafted and came out.

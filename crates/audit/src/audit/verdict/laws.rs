@@ -339,10 +339,8 @@ impl<'a> Course<'a> {
             if let Some(two) = tail.next() {
                 twice.extend(places(Some(two)));
             }
-            for banned in [again, twice] {
-                banned.sort_unstable();
-                banned.dedup();
-            }
+            // A token that does not stand alone is no ban of all that do not.
+            past.banned = past.banned.map(|places| pair.listed_once(places));
         }
         let otherwise = all.iter().filter_map(|(token, count)| {
             let left = count - kept.get(token).copied().unwrap_or(0);
@@ -583,8 +581,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Vec<u64>, AuditError> {
         let log = self.opened.log;
         let course = Course::new(self.opened);
-        let lists = log.is_top_heavy();
-        let size = if lists { 0 } else { log.vocabulary() };
+        let size = log.vocabulary();
         let sums = [0; 3].map(|_| Sums::new(size));
         let mut came = [0; 2].map(|_| vec![0.0; size]);
         let mut expected = came.clone();
@@ -767,9 +764,11 @@ impl<'a> Asked<'a> {
             ..self.fact(course, (index, at), &here, happened, pair)
         });
         self.sum(index, pair, sums, part);
-        if let (false, [.., odds]) = (pair.rest, sums) {
-            let log = |p: f64| -(-p.min(1.0 - 1e-9)).ln_1p();
-            likely(&pair.p).for_each(|(place, p)| odds.add(place, log(p)));
+        let [.., odds] = sums;
+        let add = |token: usize, p: f64| odds.add(token, -(-p.min(1.0 - 1e-9)).ln_1p());
+        match pair.rest {
+            false => likely(&pair.p).for_each(|(place, p)| add(place, p)),
+            true => pair.alone().for_each(|(token, p)| add(token, p)),
         }
         Ok(())
     }
@@ -785,9 +784,13 @@ impl<'a> Asked<'a> {
 
     /// Adds up p and q: how often each token should have come, or been drafted; and which came and was.
     fn sum(&self, index: usize, pair: &Pair, [masses, drafted, _]: &[Sums; 3], part: &mut Part) {
-        let Some(output) = self.output_at(index).filter(|_| !pair.rest) else {
+        let Some(output) = self.output_at(index) else {
             return;
         };
+        if pair.rest {
+            part.tokens.push(output as usize);
+            return;
+        }
         likely(&pair.p).for_each(|(place, p)| masses.add(place, p));
         part.tokens.push(pair.place(output));
         let happened = self.opened.steps.at.get(index).and_then(Option::as_ref);
