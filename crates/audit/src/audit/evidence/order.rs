@@ -1,6 +1,5 @@
 //! In which order the positions of a log are audited: text after text, and each from its first token on.
 
-use crate::audit::evidence::steps::records_of;
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{EngineRecord, Log};
@@ -99,6 +98,39 @@ impl Order {
             .collect();
         places.sort_by_key(|(at, _)| *at);
         places.into_iter().map(|(_, one)| one).collect()
+    }
+}
+
+/// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
+fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
+    let has_output = log.engine_tensors().contains(&"output");
+    if !has_output && !log.has_tokens() {
+        return Err(AuditError::Log(format!(
+            "{}: has neither token nor output; a text is audited by the token that came out at \
+             each position: add output [N] or token [N] (docs/reference/log-format.md)",
+            log.path().display()
+        )));
+    }
+    let records = log.engine_records()?.into_iter().zip(log.labels()?);
+    let records = records.map(|(record, label)| EngineRecord {
+        drafts: Vec::new(),
+        output: if has_output {
+            record.output
+        } else {
+            label.token
+        },
+        accepted: None,
+        round: None,
+        ..record
+    });
+    Ok(records.collect())
+}
+
+/// Reads what a log says of each position; of its text alone, if that is what is audited.
+fn records_of(log: &Log, rule: Rule) -> Result<Vec<EngineRecord>, AuditError> {
+    match rule == Rule::TEXT {
+        true => text_of(log),
+        false => Ok(log.engine_records()?),
     }
 }
 

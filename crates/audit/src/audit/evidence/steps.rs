@@ -436,39 +436,6 @@ impl Form {
     }
 }
 
-/// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
-fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
-    let has_output = log.engine_tensors().contains(&"output");
-    if !has_output && !log.has_tokens() {
-        return Err(AuditError::Log(format!(
-            "{}: has neither token nor output; a text is audited by the token that came out at \
-             each position: add output [N] or token [N] (docs/reference/log-format.md)",
-            log.path().display()
-        )));
-    }
-    let records = log.engine_records()?.into_iter().zip(log.labels()?);
-    let records = records.map(|(record, label)| EngineRecord {
-        drafts: Vec::new(),
-        output: if has_output {
-            record.output
-        } else {
-            label.token
-        },
-        accepted: None,
-        round: None,
-        ..record
-    });
-    Ok(records.collect())
-}
-
-/// Reads what a log says of each position; of its text alone, if that is what is audited.
-pub(crate) fn records_of(log: &Log, rule: Rule) -> Result<Vec<EngineRecord>, AuditError> {
-    match rule == Rule::TEXT {
-        true => text_of(log),
-        false => Ok(log.engine_records()?),
-    }
-}
-
 fn token(id: Option<i64>) -> Option<u32> {
     id.and_then(|id| u32::try_from(id).ok())
 }
