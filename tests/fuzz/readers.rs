@@ -383,7 +383,7 @@ const RECORDS: &str = "p,q,accepted,u_q,u_p,prompt,depth\n0.5,0.25,1,0.0,0.31,0,
 0.125,1e-3,0,0.5,0.9,1,0\n";
 
 const TOKENS: &str = "prompt,position,logp,logq,hit,logq_2,hit_2,overlap_2\na,0,-0.5,-1,1,-2,0,0.5\n\
-a,1,-2,-0.5,0,-1.5,0,0.25\na,2,-1,-1,1,,,\nb,0,-0.25,-3,0,,,\n";
+a,1,-2,-0.9,0,-1.5,0,0.25\na,2,-1,-1,1,,,\nb,0,-0.25,-3,0,,,\n";
 const TOKENS_JSON: &str = "{\"prompt\": 1, \"position\": 0, \"logp\": -1, \"logq\": [-1, -2], \
 \"token\": 3}\n{\"prompt\": 1, \"position\": 1, \"logp\": -0.5, \"logq\": [-0.25], \"token\": 0}\n";
 
