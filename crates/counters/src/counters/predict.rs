@@ -327,19 +327,21 @@ impl<'a> Sums<'a> {
         let [up, all] = sum_of(thrown.iter().copied());
         let chance = if all > 0.0 { up / all } else { 0.0 };
         let along = |chance: f64| steps().map(move |one| steps::expected(one, length, chance));
-        let mean = |chance: f64| {
-            let [tokens, rounds] = sum_of(along(chance));
-            [tokens / rounds, rounds]
-        };
-        let [_, rounds] = mean(chance);
+        let own: Vec<[f64; 2]> = along(chance).collect();
+        let [_, rounds] = sum_of(own.iter().copied());
         let ends = [(chance - STEP).max(0.0), (chance + STEP).min(1.0)];
-        let slope = (mean(ends[1])[0] - mean(ends[0])[0]) / (ends[1] - ends[0]);
+        let [low, high] = ends.map(|chance| {
+            let [tokens, rounds] = sum_of(along(chance));
+            tokens / rounds
+        });
+        let slope = (high - low) / (ends[1] - ends[0]);
         // The chance is of the same requests, and moves the mean with each of them.
         let by_chance = if all > 0.0 { slope * rounds / all } else { 0.0 };
-        let pairs: Vec<(f64, f64)> = (along(chance).zip(&thrown))
-            .map(|([tokens, rounds], [up, all])| (tokens + by_chance * (up - chance * all), rounds))
-            .collect();
-        let mean = Clustered::new(pairs.into_iter()).estimate();
+        let pairs = own.iter().zip(&thrown);
+        let pairs = pairs.map(|([tokens, rounds], [up, all])| {
+            (tokens + by_chance * (up - chance * all), *rounds)
+        });
+        let mean = Clustered::new(pairs).estimate();
         at(length, mean, Some(range), Kind::Replayed)
     }
 }

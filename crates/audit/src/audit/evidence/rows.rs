@@ -89,14 +89,15 @@ impl Pair {
     /// stand alone too.
     pub(crate) fn gather(&mut self, ids: impl Iterator<Item = u32>, tops: [usize; 2]) {
         let end = |row: &[f64], top: usize| {
-            let mut listed = row
-                .split_last()
-                .map_or(Vec::new(), |(_, listed)| listed.to_vec());
-            listed.sort_unstable_by(|a, b| b.total_cmp(a));
+            let listed = row.split_last().map_or(&[][..], |(_, listed)| listed);
             match (top.checked_sub(1), listed.len() > top) {
                 (None, _) => f64::INFINITY,
                 (_, false) => 0.0,
-                (Some(last), true) => get(&listed, last),
+                (Some(last), true) => {
+                    let mut falling = listed.to_vec();
+                    falling.sort_unstable_by(|a, b| b.total_cmp(a));
+                    get(&falling, last)
+                }
             }
         };
         let ends = [end(&self.p, tops[0]), end(&self.q, tops[1])];
@@ -201,7 +202,7 @@ pub(crate) struct Reader<'a> {
     rest: Option<usize>,
     /// A text alone is audited by the target's rows, whatever they list.
     text: Option<Option<Lists>>,
-    /// Positions are numbered in this order, where it is not the log's.
+    /// Positions are numbered in this order, or as the log has them.
     pub order: Option<&'a Order>,
     row: Row,
     logits: Vec<f64>,
@@ -270,7 +271,7 @@ impl<'a> Reader<'a> {
         index: usize,
         pair: &mut Pair,
     ) -> Result<(), AuditError> {
-        let index = match self.order {
+        let index = match self.order.filter(|order| !order.is_own()) {
             None => {
                 chunk.read(index, &mut self.row)?;
                 index

@@ -238,7 +238,7 @@ impl<'a> Opened<'a> {
     /// Reads rows in order.
     pub(crate) fn reader(&self) -> Result<Reader<'_>, AuditError> {
         let mut reader = Reader::new(self.log, &self.claimed, self.rule, self.tops)?;
-        reader.order = (!self.order.is_own()).then_some(&self.order);
+        reader.order = Some(&self.order);
         Ok(reader)
     }
 
