@@ -209,6 +209,11 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// The row that was read last.
+    pub(crate) fn row(&self) -> &Row {
+        &self.row
+    }
+
     /// `tops` are those of [`tops`].
     pub(crate) fn new(
         log: &'a Log,

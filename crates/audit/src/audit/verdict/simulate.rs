@@ -141,12 +141,10 @@ impl Simulator {
         let mut records: Vec<EngineRecord> = Vec::with_capacity(log.positions());
         // Drafts of the round so far, and where it began.
         let mut round: Option<usize> = None;
-        let mut row = specgap_log::log::Row::default();
         for span in log.spans(64) {
             let chunk = log.chunk(&span)?;
             for index in chunk.positions() {
                 reader.read(&chunk, index, &mut pair)?;
-                log.read(order.at(index), &mut row)?;
                 let label = labels.get(index).copied().unwrap_or_default();
                 let last = records.last();
                 if last.is_some_and(|last| last.prompt != label.prompt) {
@@ -160,7 +158,7 @@ impl Simulator {
                     ..pair.position()
                 };
                 let step = player.step(&at);
-                let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());
+                let id = |place: usize| id_of(reader.row(), &pair, place, log.vocabulary());
                 let width = self.drafts.max(1);
                 let mut record = EngineRecord {
                     prompt: label.prompt,
